@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string run, to, output, names = "own", draw = "curves", theme = "light", config, name;
+  std::string run, to, output, names = "own", draw = "curves", theme = "light", config, name, dtype = "float32";
   std::vector<std::string> sets, metrics;
   bool dense = false, folded = false, wide = false;
   int64_t step = -1;
@@ -53,20 +53,25 @@ std::string picture(const Context& context, const Options& options) {
   return png_file(raster(drawing, static_cast<float>(options.scale) * drawing.unit));
 }
 
+int export_to_folder(const Context& context, const Options& options) {
+  const auto [file, stem] = model_file(context, options.run, options.step);
+  if (options.output.empty() || options.output == "-")
+    throw Error(ErrorCode::usage, "no output folder was given", "such a model is a folder", "add -o " + stem);
+  const double difference = export_folder(file, options.output, options.dtype);
+  if (context.json) {
+    print_json({{"folder", options.output}, {"largest_difference", difference}});
+  } else {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.3g", difference);
+    note(context, "wrote " + options.output + "; read again, no weight differs by more than " + text);
+  }
+  return 0;
+}
+
 int export_run(const Context& context, const Options& options) {
+  if (options.to == "huggingface") return export_to_folder(context, options);
   if (options.to == "safetensors") {
-    std::string file = options.run;
-    std::string stem = fs::path(options.run).stem().string();
-    if (!fs::is_regular_file(file)) {
-      const StoredRun run = load_stored_run(store_to_read(context), options.run);
-      const auto found = options.step >= 0         ? run.checkpoints.find(options.step)
-                         : run.checkpoints.empty() ? run.checkpoints.end()
-                                                   : std::prev(run.checkpoints.end());
-      if (found == run.checkpoints.end())
-        throw Error(ErrorCode::not_found, "run " + run.id + " has no such checkpoint", "", "comera runs show " + run.id + " lists them");
-      file = found->second;
-      stem = run.id;
-    }
+    const auto [file, stem] = model_file(context, options.run, options.step);
     if (options.output.empty())
       throw Error(ErrorCode::usage, "no output file was given", "a model goes to stdout only when asked to",
                   "add -o " + stem + ".safetensors, or -o -");
@@ -109,9 +114,23 @@ int export_run(const Context& context, const Options& options) {
   return to_stdout ? 0 : done(context, options.output);
 }
 
-// A safetensors model becomes a finished run with one checkpoint, so that eval, predict and fork work on it.
+// A model folder's config and weights, with the settings that are asked for.
+RunConfig folder_run(const Options& options) {
+  RunConfig config = config_of_folder(options.run);
+  if (!options.config.empty()) {
+    RunConfig given = load_config(options.config, {});
+    given.model = config.model;
+    given.method.weights = config.method.weights;
+    config = given;
+  }
+  set_config(config, options.sets);
+  return config;
+}
+
+// A safetensors model or a model folder becomes a finished run with one checkpoint, so that eval, predict and fork work on it.
 int import_file(const Context& context, const Options& options) {
-  if (fs::path(options.run).extension() != ".safetensors") {
+  const bool folder = is_model_folder(options.run);
+  if (!folder && fs::path(options.run).extension() != ".safetensors") {
     const InputFile input(options.run);
     const Imported imported = import_any(store_path(context), input.path(), options.name);
     if (context.json)
@@ -122,15 +141,28 @@ int import_file(const Context& context, const Options& options) {
     }
     return 0;
   }
-  if (options.config.empty() && !options.sets.empty()) throw Error(ErrorCode::usage, "--set needs a config", "", "add --config");
+  if (!folder && options.config.empty() && !options.sets.empty()) throw Error(ErrorCode::usage, "--set needs a config", "", "add --config");
   const std::string store = store_path(context);
   RunConfig config;
-  if (!options.config.empty()) config = load_config(options.config, options.sets);
-  const std::string id = store_model(store, options.run, options.config.empty() ? nullptr : &config, options.name);
-  if (context.json)
-    print_json({{"runs", {id}}, {"checkpoint", RunReader(store).checkpoints(id).front().path}});
-  else
-    std::cout << id << "\n";
+  const bool known = folder || !options.config.empty();
+  if (known) config = folder ? folder_run(options) : load_config(options.config, options.sets);
+  std::vector<Compressed> compressed;
+  const std::string id = store_model(store, options.run, known ? &config : nullptr, options.name, &compressed);
+  if (context.json) {
+    Json layers = Json::array();
+    for (const Compressed& c : compressed)
+      layers.push_back({{"layer", c.layer}, {"dense_entries", c.dense}, {"entries", c.entries}, {"relative_error", c.error}});
+    print_json({{"runs", {id}}, {"checkpoint", RunReader(store).checkpoints(id).front().path}, {"tensor_trains", layers}});
+    return 0;
+  }
+  for (const Compressed& c : compressed) {
+    char text[200];
+    std::snprintf(text, sizeof text, "%-24s %10lld -> %8lld entries (%.1fx), relative error %.3g", c.layer.c_str(),
+                  static_cast<long long>(c.dense), static_cast<long long>(c.entries),
+                  static_cast<double>(c.dense) / static_cast<double>(c.entries), c.error);
+    note(context, text);
+  }
+  std::cout << id << "\n";
   return 0;
 }
 
@@ -138,18 +170,20 @@ int import_file(const Context& context, const Options& options) {
 
 void add_export(Verb& program, Context& context) {
   const auto options = std::make_shared<Options>();
-  Verb export_verb =
-      program.verb("export", "export a run as csv, jsonl, TensorBoard events, a trace or a picture, or its model as safetensors");
+  Verb export_verb = program.verb("export", "export a run as csv, jsonl, TensorBoard events, a trace or a picture, or its model");
   export_verb.option("run", options->run, "run id or name; for safetensors also a checkpoint file").required();
-  export_verb.option("--to", options->to, "csv, jsonl, tfevents, trace (Chrome trace, for Perfetto), safetensors, svg or png")
+  export_verb
+      .option("--to", options->to,
+              "csv, jsonl, tfevents, trace (Chrome trace, for Perfetto), safetensors, huggingface (a folder), svg or png")
       .required()
-      .one_of({"csv", "jsonl", "tfevents", "trace", "safetensors", "svg", "png"});
+      .one_of({"csv", "jsonl", "tfevents", "trace", "safetensors", "huggingface", "svg", "png"});
   export_verb.option("-o,--output", options->output,
                      "output file (folder for tfevents); - for stdout, the default except for safetensors, png and tfevents");
   export_verb.option("--names", options->names, "parameter names: own, or official (those of the published PyTorch model)")
       .one_of({"own", "official"})
       .shows_default();
   export_verb.option("--step", options->step, "step of the checkpoint or picture (default: the last)");
+  export_verb.option("--dtype", options->dtype, "huggingface: float32, bfloat16 or float16").one_of({"float32", "bfloat16", "float16"});
   export_verb.flag("--dense", options->dense, "safetensors: every matrix as a dense one, products multiplied out");
   export_verb.flag("--folded", options->folded, "safetensors: rank vectors multiplied into the cores");
   export_verb.option("--draw", options->draw, "svg, png: curves, ranks (a map of every bond) or tensor-trains (their diagram)")
@@ -162,10 +196,10 @@ void add_export(Verb& program, Context& context) {
   export_verb.option("--scale", options->scale, "png: scale, 1 to 4").within(1, 4).shows_default();
   export_verb.flag("--wide", options->wide, "csv: one column per metric");
   export_verb.does([&context, options] { return export_run(context, *options); });
-  Verb import_verb = program.verb("import", "import TensorBoard event files, csv, another database or a safetensors model");
+  Verb import_verb = program.verb("import", "import TensorBoard event files, csv, another database, a safetensors model or a model folder");
   import_verb.option("path", options->run, "file or folder; - for stdin: CSV, an event file, a database").required();
   import_verb.option("--name", options->name, "name of the new run");
-  import_verb.option("--config", options->config, "preset or config file, for a safetensors model that contains none");
+  import_verb.option("--config", options->config, "preset or config file, for a model that contains none");
   import_verb.option("--set", options->sets, "path=value: changes a setting of that config").take_all();
   import_verb.does([&context, options] { return import_file(context, *options); });
 }

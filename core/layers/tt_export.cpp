@@ -56,46 +56,49 @@ std::vector<HostTensor> fold(const ParamSet& params, Device& device, double thre
   return out;
 }
 
-HostTensor dense_weight(const RankLayer& layer, Device& device, double threshold) {
-  const std::vector<double> train = multiply_out(layer, device, threshold);
-  const bool table = layer.cores[0]->shape.rank() == 4;
-  int64_t in = 1, out = 1;
+TrainPlaces::TrainPlaces(const RankLayer& layer) : layer_(layer), table_(layer.cores[0]->shape.rank() == 4) {
+  int64_t in = 1;
   for (int64_t n : layer.in_modes) in *= n;
-  for (int64_t m : layer.out_modes) out *= m;
+  for (int64_t m : layer.out_modes) out_ *= m;
   // TTM: in_modes are the row factors m_k, out_modes the column factors n_k of the cores.
-  if (table) {
-    in = out = 1;
+  if (table_) {
+    in = out_ = 1;
     for (const Param* core : layer.cores) {
       in *= core->shape[1];
-      out *= core->shape[2];
+      out_ *= core->shape[2];
     }
   }
-  const int64_t all_rows = table ? in : out, all_columns = table ? out : in;
-  CHECK(static_cast<int64_t>(train.size()) == in * out, layer.name << ": " << train.size() << " entries for " << in << " x " << out);
-  const int64_t rows = layer.rows, columns = layer.columns;
-  CHECK(rows <= all_rows && columns <= all_columns,
-        layer.name << ": " << rows << " x " << columns << " of " << all_rows << " x " << all_columns);
+  count_ = in * out_;
+  const int64_t all_rows = table_ ? in : out_, all_columns = table_ ? out_ : in;
+  CHECK(layer.rows <= all_rows && layer.columns <= all_columns,
+        layer.name << ": " << layer.rows << " x " << layer.columns << " of " << all_rows << " x " << all_columns);
+}
 
-  HostTensor dense{layer.name, {rows, columns}, std::vector<double>(static_cast<size_t>(rows * columns))};
-  const auto put = [&](int64_t row, int64_t column, double value) {
-    if (row < rows && column < columns) dense.values[static_cast<size_t>(row * columns + column)] = value;
-  };
-  for (size_t index = 0; index < train.size(); ++index) {
-    if (!table) {  // the train is W^T (in, out)
-      put(static_cast<int64_t>(index) % out, static_cast<int64_t>(index) / out, train[index]);
-      continue;
-    }
-    int64_t rest = static_cast<int64_t>(index), row = 0, column = 0, row_step = 1, column_step = 1;
-    for (size_t k = layer.cores.size(); k-- > 0;) {
-      const int64_t m = layer.cores[k]->shape[1], n = layer.cores[k]->shape[2], x = rest % (m * n);
+int64_t TrainPlaces::of(int64_t index) const {
+  int64_t row = index % out_, column = index / out_;  // the train is W^T (in, out)
+  if (table_) {
+    int64_t rest = index, row_step = 1, column_step = 1;
+    row = column = 0;
+    for (size_t k = layer_.cores.size(); k-- > 0;) {
+      const int64_t m = layer_.cores[k]->shape[1], n = layer_.cores[k]->shape[2], x = rest % (m * n);
       rest /= m * n;
       row += (x / n) * row_step;
       column += (x % n) * column_step;
       row_step *= m;
       column_step *= n;
     }
-    put(row, column, train[index]);
   }
+  return row < layer_.rows && column < layer_.columns ? row * layer_.columns + column : kPadding;
+}
+
+HostTensor dense_weight(const RankLayer& layer, Device& device, double threshold) {
+  const std::vector<double> train = multiply_out(layer, device, threshold);
+  const TrainPlaces places(layer);
+  CHECK(static_cast<int64_t>(train.size()) == places.count(), layer.name << ": " << train.size() << " entries");
+  HostTensor dense{layer.name, {layer.rows, layer.columns}, std::vector<double>(static_cast<size_t>(layer.dense_entries()))};
+  for (int64_t i = 0; i < places.count(); ++i)
+    if (const int64_t place = places.of(i); place != TrainPlaces::kPadding)
+      dense.values[static_cast<size_t>(place)] = train[static_cast<size_t>(i)];
   return dense;
 }
 

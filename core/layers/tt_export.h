@@ -1,4 +1,4 @@
-// Tensor trains as plain matrices, on the host in double: for `export --dense`, for folded exports, and for tests.
+// Tensor trains as plain matrices and back, on the host in double: for exports, imports, and for tests.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,5 +15,26 @@ std::vector<HostTensor> fold(const ParamSet& params, Device& device, double thre
 // The matrix a layer stands for, with masks applied: W (out, in) of a TT layer, the table (rows, columns) of a TTM. Where
 // the modes multiply to more than the true sizes, the padding is cut off.
 HostTensor dense_weight(const RankLayer& layer, Device& device, double threshold);
+
+// Where the entries of a train, multiplied out, stand in its matrix or table (rows, columns).
+class TrainPlaces {
+ public:
+  static constexpr int64_t kPadding = -1;
+  explicit TrainPlaces(const RankLayer& layer);
+  int64_t count() const { return count_; }
+  int64_t of(int64_t index) const;  // row columns + column; kPadding: behind the true sizes
+
+ private:
+  const RankLayer& layer_;
+  const bool table_;
+  int64_t out_ = 1, count_ = 0;
+};
+
+// The cores of a layer that come nearest to a matrix or table (TT-SVD, Oseledets 2011; METHODS.md 1.11), at the ranks that they have.
+struct TrainOfMatrix {
+  std::vector<std::vector<double>> cores;
+  double error = 0;  // of all entries together, relative to their root sum of squares
+};
+TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix);
 
 }  // namespace comera

@@ -30,8 +30,12 @@ struct Carried {
 };
 
 Carried read_carried(const std::string& path) {
-  const SafetensorsFile file(path);
   Carried carried;
+  if (is_model_folder(path)) {
+    carried.config = config_of_folder(path);
+    return carried;
+  }
+  const SafetensorsFile file(path);
   if (file.metadata().contains("comera")) {
     const Json metadata = checkpoint_metadata(file);
     carried.checkpoint = true;
@@ -91,7 +95,8 @@ ModelFile look_at_model(const std::string& path, const std::string& store) {
   return model;
 }
 
-std::string store_model(const std::string& store, const std::string& path, const RunConfig* given, const std::string& name) {
+std::string store_model(const std::string& store, const std::string& path, const RunConfig* given, const std::string& name,
+                        std::vector<Compressed>* compressed) {
   const Carried carried = given ? Carried() : read_carried(path);
   if (!given && !carried.config)
     throw Error(ErrorCode::usage, "a model needs the config it belongs to", "the file holds no sizes of modes and heads",
@@ -105,7 +110,8 @@ std::string store_model(const std::string& store, const std::string& path, const
     std::error_code error;
     if (!fs::copy_file(path, part, error)) throw Error(ErrorCode::storage, "cannot copy " + path, error.message(), "free some disk space");
   } else {
-    import_model(path, config, part);
+    std::vector<Compressed> made = import_model(path, config, part);
+    if (compressed) *compressed = std::move(made);
   }
   RunStart start;
   start.name = config.name;

@@ -2,8 +2,10 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/config/config.h"
+#include "core/train/model_export.h"
 
 namespace comera {
 
@@ -19,10 +21,12 @@ struct ModelFile {
 // has no run. Throws Error(not_found | storage) for a file that is missing, damaged or of another program.
 ModelFile look_at_model(const std::string& path, const std::string& store);
 
-// Makes a finished run of a file, with that as its one checkpoint, so that it can be forked, scored and exported. The file
-// is copied. `config`: of a file that carries none, as those of other programs; null = the one it carries. `name`: of the
-// run; "" = that of the config. Returns its id. Throws Error(config) when there is no config, or the file does not fit it;
+// Makes a finished run of a file or of a folder of the transformers library, with that as its one checkpoint, so that it can be forked,
+// scored and exported. The file is copied. `config`: of a file that carries none, as those of other programs; null = the one it carries.
+// `name`: of the run; "" = that of the config. Returns its id. Throws Error(config) when there is no config, or the file does not fit it;
 // Error(not_found | storage).
-std::string store_model(const std::string& store, const std::string& path, const RunConfig* config = nullptr, const std::string& name = "");
+// `compressed`: matrices that became tensor trains.
+std::string store_model(const std::string& store, const std::string& path, const RunConfig* config = nullptr, const std::string& name = "",
+                        std::vector<Compressed>* compressed = nullptr);
 
 }  // namespace comera

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -251,14 +252,40 @@ void SafetensorsWriter::add(const std::string& name, const std::string& dtype, s
   items_.push_back({name, dtype, std::move(shape), data, sized.count() * size_of_dtype(dtype)});
 }
 
+namespace {
+
+uint32_t bits_of(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return bits;
+}
+
+// The nearest number of 16 bits, of two the even one. NaN stays NaN.
+uint16_t bfloat_of(float x) {
+  const uint32_t bits = bits_of(x);
+  if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+uint16_t half_of(float x) {
+  const uint32_t sign = bits_of(x) >> 16 & 0x8000, bits = bits_of(x) & 0x7fffffff;
+  if (std::isnan(x)) return static_cast<uint16_t>(sign | 0x7e00);
+  if (bits >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);  // from 65520 on: infinity
+  if (bits < 0x38800000)                                                // below 2^-14: multiples of 2^-24, which adding 0.5 rounds to
+    return static_cast<uint16_t>(sign | (bits_of(std::fabs(x) + 0.5f) - bits_of(0.5f)));
+  return static_cast<uint16_t>(sign | ((bits - 0x38000000 + 0xfff + (bits >> 13 & 1)) >> 13));
+}
+
+}  // namespace
+
 void SafetensorsWriter::add_values(const std::string& name, const std::string& dtype, std::vector<int64_t> shape,
                                    const std::vector<double>& values) {
-  CHECK(dtype == "F32" || dtype == "F64", "values are written as F32 or F64");
-  const size_t width = dtype == "F32" ? 4 : 8;
+  CHECK(dtype == "F32" || dtype == "F64" || dtype == "BF16" || dtype == "F16", "values are written as F64, F32, F16 or BF16");
+  const auto width = static_cast<size_t>(size_of_dtype(dtype));
   auto bytes = std::make_unique<char[]>(values.size() * width + 1);
   for (size_t i = 0; i < values.size(); ++i) {
     const float narrow = static_cast<float>(values[i]);
-    std::memcpy(bytes.get() + i * width, width == 4 ? static_cast<const void*>(&narrow) : &values[i], width);
+    const uint16_t half = dtype == "BF16" ? bfloat_of(narrow) : half_of(narrow);
+    std::memcpy(bytes.get() + i * width, width == 2 ? &half : width == 4 ? static_cast<const void*>(&narrow) : &values[i], width);
   }
   add(name, dtype, std::move(shape), bytes.get());
   CHECK(items_.back().bytes == static_cast<int64_t>(values.size() * width), name << ": values do not fill the shape");

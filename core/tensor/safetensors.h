@@ -68,7 +68,7 @@ class SafetensorsWriter {
   void metadata(const std::string& key, const std::string& value) { metadata_[key] = value; }
   // `data` must live until finish().
   void add(const std::string& name, const std::string& dtype, std::vector<int64_t> shape, const void* data);
-  // The same, from values kept inside the writer, stored as F32 or F64.
+  // The same, from values kept inside the writer, stored as F64, F32, F16 or BF16.
   void add_values(const std::string& name, const std::string& dtype, std::vector<int64_t> shape, const std::vector<double>& values);
   // Bytes of the finished file.
   int64_t finish(const std::string& path);

@@ -1,6 +1,9 @@
 #include "core/train/model_export.h"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -8,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/layers/tt_export.h"
+#include "core/models/huggingface.h"
 #include "core/train/checkpoint.h"
 #include "core/train/trainer.h"
 
@@ -46,6 +50,51 @@ HostTensor padded(const Shape& from, const std::vector<double>& values, const Sh
   return out;
 }
 
+// put(tensor) for every parameter of the same model with dense matrices.
+void each_dense(Engine& engine, const std::function<void(const HostTensor& tensor)>& put) {
+  std::set<const Param*> gone;
+  for (const auto& form : engine.forms())
+    form->dense(engine.device(), [&](const HostTensor& matrix, const std::vector<const Param*>& parts) {
+      put(matrix);
+      gone.insert(parts.begin(), parts.end());
+    });
+  for (const Param& param : engine.params().params())
+    if (!gone.contains(&param)) put({param.name, param.shape, to_host(engine.device(), param)});
+}
+
+// The dense matrix NAME.weight of a tensor train NAME; null: there is no such train.
+const RankLayer* train_of(Engine& engine, const std::string& name) {
+  for (const RankLayer& layer : engine.params().rank_layers())
+    if (name == layer.name + ".weight") return &layer;
+  return nullptr;
+}
+
+Compressed take_train(Engine& engine, const RankLayer& layer, const std::vector<double>& matrix) {
+  const TrainOfMatrix train = tt_svd(layer, matrix);
+  Compressed out{layer.name, layer.dense_entries(), 0, train.error};
+  for (size_t k = 0; k < layer.cores.size(); ++k) {
+    from_host(engine.device(), *layer.cores[k], train.cores[k]);
+    out.entries += layer.cores[k]->count();
+  }
+  return out;
+}
+
+// The matrices that a folder has go in as they are, or as tensor trains.
+std::vector<Compressed> take_folder(Engine& engine, const std::string& path) {
+  std::vector<Compressed> out;
+  const HuggingFaceFolder folder(path);
+  read_folder(folder, engine.config().model, [&](const std::string& name, const std::vector<double>& values) {
+    if (const RankLayer* layer = train_of(engine, name)) {
+      out.push_back(take_train(engine, *layer, values));
+    } else {
+      const Param* param = engine.params().find(name);
+      CHECK(param, "no place for " << name);
+      from_host(engine.device(), *param, values);
+    }
+  });
+  return out;
+}
+
 // Axis by axis the larger of two shapes.
 Shape covering(const Shape& a, const Shape& b) {
   Shape out;
@@ -76,14 +125,7 @@ void export_model(const std::string& path, const std::string& output, ExportName
     writer.add_values(exported_name(name, names), "F32", sizes(shape), values);
   };
   if (dense) {
-    std::set<const Param*> gone;
-    for (const auto& form : engine.forms())
-      form->dense(*device, [&](const HostTensor& matrix, const std::vector<const Param*>& parts) {
-        add(matrix.name, matrix.shape, matrix.values);
-        gone.insert(parts.begin(), parts.end());
-      });
-    for (const Param& param : engine.params().params())
-      if (!gone.contains(&param)) add(param.name, param.shape, to_host(*device, param));
+    each_dense(engine, [&](const HostTensor& tensor) { add(tensor.name, tensor.shape, tensor.values); });
   } else if (folded) {
     for (const HostTensor& tensor : fold(engine.params(), *device, threshold)) add(tensor.name, tensor.shape, tensor.values);
   } else {
@@ -102,11 +144,56 @@ void export_model(const std::string& path, const std::string& output, ExportName
   writer.finish(output);
 }
 
-void import_model(const std::string& path, const RunConfig& config, const std::string& output) {
+double export_folder(const std::string& path, const std::string& folder, const std::string& dtype) {
   const SafetensorsFile file(path);
+  const RunConfig config = config_from_json(checkpoint_metadata(file).at("config"), path);
+  architecture_of(config.model);  // refuses a model without a form before anything is written
+  const std::unique_ptr<Device> device = open_device("cpu");
+  Engine engine(config, *device);
+  engine.allocate();
+  load_parameters(engine, file);
+  std::map<std::string, std::vector<double>> values;
+  each_dense(engine, [&](const HostTensor& tensor) { values[tensor.name] = tensor.values; });
+  write_folder(folder, config.model, dtype, [&](const std::string& param) { return values.at(param); });
+  double largest = 0;
+  const HuggingFaceFolder again(folder);
+  read_folder(again, model_of_folder(again), [&](const std::string& param, const std::vector<double>& read) {
+    const std::vector<double>& own = values.at(param);
+    for (size_t i = 0; i < own.size(); ++i) largest = std::max(largest, std::fabs(own[i] - read[i]));
+  });
+  return largest;
+}
+
+bool is_model_folder(const std::string& path) { return std::filesystem::is_regular_file(std::filesystem::path(path) / "config.json"); }
+
+RunConfig config_of_folder(const std::string& path) {
+  RunConfig config;
+  config.model = model_of_folder(HuggingFaceFolder(path));
+  config.method.weights = "dense";
+  config.name = std::filesystem::path(path).lexically_normal().filename().string();
+  if (config.name.empty()) config.name = std::filesystem::path(path).parent_path().filename().string();
+  return config;
+}
+
+namespace {
+void save_fresh(Engine& engine, const RunConfig& config, const std::string& output) {
+  Json state = TrainState().to_json();
+  engine.method().save(state);
+  save_checkpoint(engine, config, state, "", output);
+}
+}  // namespace
+
+std::vector<Compressed> import_model(const std::string& path, const RunConfig& config, const std::string& output) {
   const std::unique_ptr<Device> device = open_device("cpu");
   // The training state of a fresh run, with the file's parameters in it.
   Engine engine(config, *device);
+  if (std::filesystem::is_directory(path)) {
+    engine.allocate();
+    std::vector<Compressed> compressed = take_folder(engine, path);
+    save_fresh(engine, config, output);
+    return compressed;
+  }
+  const SafetensorsFile file(path);
   const bool official = [&] {
     for (const Param& param : engine.params().params())
       if (file.has(param.name)) return false;
@@ -146,9 +233,8 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
                   "the file and the config are of different sizes", "give the config the model was made with: --config");
     from_host(*device, param, file.values(name));
   }
-  Json state = TrainState().to_json();
-  engine.method().save(state);
-  save_checkpoint(engine, config, state, "", output);
+  save_fresh(engine, config, output);
+  return {};
 }
 
 }  // namespace comera

@@ -62,6 +62,29 @@ def records(data):
         at += 16 + length
 
 
+def llama_folder(folder):
+    """A random LlamaForCausalLM of one block over bytes; the shapes of its tensors."""
+    d, f, v = 16, 24, 256
+    block = "model.layers.0."
+    shapes = {"model.embed_tokens.weight": [v, d], block + "input_layernorm.weight": [d], block + "post_attention_layernorm.weight": [d], "model.norm.weight": [d],
+              **{f"{block}self_attn.{p}_proj.weight": [d, d] for p in "qkvo"}, block + "mlp.gate_proj.weight": [f, d], block + "mlp.up_proj.weight": [f, d],
+              block + "mlp.down_proj.weight": [d, f], "lm_head.weight": [v, d]}
+    header, body, state = {}, b"", 1
+    for name, shape in shapes.items():
+        values = []
+        for _ in range(math.prod(shape)):
+            state = state * 48271 % 2147483647
+            values.append(1.0 if "norm" in name else 0.2 * (state / 2147483647 - 0.5))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + 4 * len(values)]}
+        body += struct.pack(f"<{len(values)}f", *values)
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(safetensors_bytes(header, body))
+    (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": d, "intermediate_size": f, "vocab_size": v,
+                                                    "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "rms_norm_eps": 1e-5,
+                                                    "rope_theta": 10000.0, "tie_word_embeddings": False, "max_position_embeddings": 64, "hidden_act": "silu"}))
+    return shapes
+
+
 class Interchange(CliTest):
     @classmethod
     def setUpClass(cls):
@@ -262,6 +285,55 @@ class Interchange(CliTest):
         self.assertTrue(math.isclose(a["loss"], b["loss"], rel_tol=1e-5), (a, b))
         shapes = {name: shape for name, (_, shape, _) in Safetensors(self.folder / "model--dense.safetensors").tensors.items()}
         self.assertEqual({name: shape for name, shape in shapes.items() if len(shape) == 2}, {"fc0.weight": [512, 784], "fc1.weight": [256, 512], "head.weight": [10, 256]})
+
+    def test_a_model_folder_is_fine_tuned_and_goes_out(self):
+        folder = self.folder / "tiny-llama"
+        shapes = llama_folder(folder)
+        (self.folder / "text").mkdir()
+        for split, times in (("train", 60), ("dev", 4)):
+            (self.folder / "text" / f"{split}.txt").write_text("the quick brown fox jumps over the lazy dog. " * times)
+        new = self.ok_json("import", folder, "--set", f"data.set={self.folder / 'text'}", "--set", "model.length=16", "--set", "train.batch=4")["runs"][0]
+        self.assertEqual(self.run_row(new)["name"], "tiny-llama")
+        back = self.folder / "back"
+        self.assertEqual(self.ok_json("export", new, "--to", "huggingface", "-o", back)["largest_difference"], 0)
+        self.assertEqual(Safetensors(back / "model.safetensors").tensors, Safetensors(folder / "model.safetensors").tensors)
+        config = json.loads((back / "config.json").read_text())
+        for key, value in json.loads((folder / "config.json").read_text()).items():
+            if key != "max_position_embeddings":
+                self.assertEqual(config[key], value, key)
+        before = self.ok_json("eval", new)
+        # As factors on the frozen model: the folder that comes out has them multiplied in.
+        lora = self.ok_json("import", folder, "--set", f"data.set={self.folder / 'text'}", "--set", "model.length=16", "--set", "train.batch=4",
+                            "--set", "method.weights=lora", "--set", "method.lora.rest=true", "--set", "train.lr=0.01", "--set", "train.eval_every=0")["runs"][0]
+        self.assertEqual(self.ok_json("eval", lora)["loss"], before["loss"], "B is 0")
+        tuned = self.ok_json("fork", lora, "--steps", 40, "--quiet")
+        self.assertEqual(tuned["status"], "finished")
+        after = self.ok_json("eval", tuned["run"])
+        self.assertLess(after["loss"], before["loss"] - 0.5)
+        self.assertTrue(math.isclose(after["perplexity"], math.exp(after["loss"]), rel_tol=1e-9))
+        text = self.ok("generate", tuned["run"], "--prompt", "the ", "--tokens", 30, "--temperature", 0).out
+        self.assertEqual(len(text.encode()), 31)
+        as_json = self.ok_json("generate", tuned["run"], "--prompt", "the ", "--tokens", 30, "--temperature", 0)
+        self.assertEqual((as_json["prompt"], as_json["text"] + "\n"), ("the ", text))
+        self.fails(3, "predict", tuned["run"], match="comera generate")
+        self.fails(3, "generate", self.trained, match="writes no text")
+        self.ok("export", tuned["run"], "--to", "huggingface", "-o", self.folder / "tuned")
+        self.assertEqual({name: shape for name, (_, shape, _) in Safetensors(self.folder / "tuned" / "model.safetensors").tensors.items()}, shapes)
+        again = self.ok_json("import", self.folder / "tuned", "--set", f"data.set={self.folder / 'text'}", "--set", "model.length=16", "--set", "train.batch=4")["runs"][0]
+        self.assertTrue(math.isclose(self.ok_json("eval", again)["loss"], after["loss"], rel_tol=1e-5))
+        self.ok("export", new, "--to", "huggingface", "--dtype", "bfloat16", "-o", self.folder / "half")
+        self.assertEqual({dtype for dtype, _, _ in Safetensors(self.folder / "half" / "model.safetensors").tensors.values()}, {"BF16"})
+        # As tensor trains: at full ranks the same model, at small ones a smaller one that says its error.
+        full = self.ok_json("import", folder, "--set", f"data.set={self.folder / 'text'}", "--set", "model.length=16", "--set", "train.batch=4",
+                            "--set", "method.weights=tt", *[x for kind in ("attention", "ffn_in", "ffn_out", "embedding") for x in ("--set", f"model.tt.{kind}.rank=1000")])
+        self.assertEqual(len(full["tensor_trains"]), 8)
+        self.assertLess(max(layer["relative_error"] for layer in full["tensor_trains"]), 1e-6)
+        self.assertTrue(math.isclose(self.ok_json("eval", full["runs"][0])["loss"], before["loss"], rel_tol=1e-5))
+        small = self.ok_json("import", folder, "--set", "method.weights=tt", "--set", "model.tt.ffn_in.rank=2")["tensor_trains"]
+        self.assertGreater(max(layer["relative_error"] for layer in small), 0.1)
+        self.assertRegex(self.ok("import", folder, "--set", "method.weights=tt").err, r"dec0\.attn\.q +256 -> +\d+ entries \(\d+\.\dx\), relative error")
+        self.fails(3, "export", self.trained, "--to", "huggingface", "-o", self.folder / "none", match="no form of the transformers library")
+        self.assertFalse((self.folder / "none").exists())
 
     def test_official_names(self):
         golden = {name.split("/", 1)[1] for name in Safetensors(SOURCE / "tests" / "golden" / "encoder_2x24.safetensors").tensors if name.startswith("before/")}

@@ -1,0 +1,395 @@
+#include "core/models/huggingface.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+
+namespace comera {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what, const std::string& why, const std::string& hint = "") {
+  throw Error(ErrorCode::config, path + ": " + what, why, hint);
+}
+
+// The settings of config.json, which the library leaves out where they have their default.
+class Settings {
+ public:
+  explicit Settings(const HuggingFaceFolder& folder) : path_(folder.path() + "/config.json"), config_(folder.config()) {}
+
+  template <class T>
+  T get(const char* key, const std::optional<T>& otherwise = {}) const {
+    const auto found = config_.find(key);
+    if (found == config_.end() || found->is_null()) {
+      if (otherwise) return *otherwise;
+      refuse(path_, std::string("no ") + key, "the model's sizes are not known without it");
+    }
+    try {
+      return found->get<T>();
+    } catch (const Json::exception&) {
+      refuse(path_, std::string(key) + " is " + found->dump(), "it has another type");
+    }
+  }
+  // Settings that no model here follows, unless they have this value.
+  template <class T>
+  void expect(const char* key, const T& only) const {
+    if (get<T>(key, only) != only)
+      refuse(path_, std::string(key) + " is " + config_.at(key).dump(), "this form of the model is not offered");
+  }
+  // New files have it among rope_parameters.
+  double rope_theta() const {
+    const auto rope = config_.find("rope_parameters");
+    if (rope == config_.end() || !rope->is_object()) {
+      if (const auto scaling = config_.find("rope_scaling"); scaling != config_.end() && !scaling->is_null())
+        refuse(path_, "rope_scaling is set", "scaled rotary positions are not offered");
+      return get<double>("rope_theta", 10000.0);
+    }
+    if (rope->value("rope_type", "default") != "default")
+      refuse(path_, "rope_type is " + rope->at("rope_type").dump(), "scaled rotary positions are not offered");
+    return rope->value("rope_theta", 10000.0);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+  const Json& config_;
+};
+
+ModelConfig language_model() {
+  ModelConfig model;
+  model.kind = "decoder";
+  model.task = "language";
+  return model;
+}
+
+ModelConfig llama(const Settings& s) {
+  ModelConfig model = language_model();
+  DecoderConfig& c = model.decoder;
+  model.length = s.get<int64_t>("max_position_embeddings", int64_t{2048});
+  c = {.layers = s.get<int64_t>("num_hidden_layers"),
+       .d_model = s.get<int64_t>("hidden_size"),
+       .d_ff = s.get<int64_t>("intermediate_size"),
+       .vocab = s.get<int64_t>("vocab_size"),
+       .heads = s.get<int64_t>("num_attention_heads"),
+       .rope_theta = s.rope_theta(),
+       .norm_eps = s.get<double>("rms_norm_eps", 1e-6),
+       .attention_dropout = s.get<double>("attention_dropout", 0.0),
+       .embedding_std = s.get<double>("initializer_range", 0.02),
+       .bias = s.get<bool>("attention_bias", false),
+       .tied = s.get<bool>("tie_word_embeddings", false)};
+  c.key_heads = s.get<int64_t>("num_key_value_heads", c.heads);
+  c.head_width = s.get<int64_t>("head_dim", int64_t{0});
+  s.expect<bool>("mlp_bias", c.bias);
+  s.expect<std::string>("hidden_act", "silu");
+  return model;
+}
+
+ModelConfig gpt2(const Settings& s) {
+  ModelConfig model = language_model();
+  DecoderConfig& c = model.decoder;
+  c = {.layers = s.get<int64_t>("n_layer"),
+       .d_model = s.get<int64_t>("n_embd"),
+       .vocab = s.get<int64_t>("vocab_size"),
+       .heads = s.get<int64_t>("n_head"),
+       .positions = "learned",
+       .position_rows = s.get<int64_t>("n_positions"),
+       .norm = "layer",
+       .norm_eps = s.get<double>("layer_norm_epsilon", 1e-5),
+       .dropout = s.get<double>("resid_pdrop", 0.1),
+       .attention_dropout = s.get<double>("attn_pdrop", 0.1),
+       .embedding_std = s.get<double>("initializer_range", 0.02),
+       .bias = true,
+       .tied = s.get<bool>("tie_word_embeddings", true)};
+  c.d_ff = s.get<int64_t>("n_inner", 4 * c.d_model);
+  model.length = c.position_rows;
+  const std::string act = s.get<std::string>("activation_function", std::string("gelu_new"));
+  const std::map<std::string, std::string> acts = {
+      {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"}, {"gelu", "gelu"}, {"relu", "relu"}, {"silu", "silu"}};
+  if (!acts.contains(act)) refuse(s.path(), "activation_function is '" + act + "'", "this form of the model is not offered");
+  c.feed_forward = acts.at(act);
+  s.expect<double>("embd_pdrop", c.dropout);
+  s.expect<bool>("scale_attn_weights", true);
+  s.expect<bool>("scale_attn_by_inverse_layer_idx", false);
+  s.expect<bool>("add_cross_attention", false);
+  return model;
+}
+
+struct Architecture {
+  const char* name;
+  ModelConfig (*read)(const Settings& settings);
+};
+constexpr Architecture kArchitectures[] = {{"LlamaForCausalLM", llama}, {"GPT2LMHeadModel", gpt2}};
+
+// Collects the tensors of a folder.
+struct Layout {
+  std::vector<FolderTensor> all;
+
+  void add(const std::string& name, const std::string& param, const Shape& shape) { all.push_back({name, shape, {{param, shape[0]}}}); }
+  // W (out, in) of `param`, and its bias.
+  void linear(const std::string& name, const std::string& param, int64_t in, int64_t out, bool bias) {
+    add(name + ".weight", param + ".weight", {out, in});
+    if (bias) add(name + ".bias", param + ".bias", {out});
+  }
+  // The same, (in, out), of several matrices side by side.
+  void columns(const std::string& name, const std::vector<std::string>& params, int64_t in, int64_t out) {
+    FolderTensor weight{name + ".weight", {in, out * static_cast<int64_t>(params.size())}, {}, true},
+        bias{name + ".bias", {weight.shape[1]}, {}};
+    for (const std::string& param : params) {
+      weight.parts.push_back({param + ".weight", out});
+      bias.parts.push_back({param + ".bias", out});
+    }
+    all.push_back(std::move(weight));
+    all.push_back(std::move(bias));
+  }
+  void norm(const std::string& name, const std::string& param, int64_t features, bool beta) {
+    add(name + ".weight", param + ".gamma", {features});
+    if (beta) add(name + ".bias", param + ".beta", {features});
+  }
+};
+
+void add_llama(const DecoderConfig& c, Layout& to) {
+  const int64_t d = c.d_model, queries = c.heads * c.width_of_head(), keys = c.heads_of_keys() * c.width_of_head();
+  to.add("model.embed_tokens.weight", "emb.token.weight", {c.vocab, d});
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string name = "model.layers." + std::to_string(i) + ".", own = "dec" + std::to_string(i) + ".";
+    to.norm(name + "input_layernorm", own + "attn.norm", d, false);
+    to.linear(name + "self_attn.q_proj", own + "attn.q", d, queries, c.bias);
+    to.linear(name + "self_attn.k_proj", own + "attn.k", d, keys, c.bias);
+    to.linear(name + "self_attn.v_proj", own + "attn.v", d, keys, c.bias);
+    to.linear(name + "self_attn.o_proj", own + "attn.o", queries, d, c.bias);
+    to.norm(name + "post_attention_layernorm", own + "ffn.norm", d, false);
+    to.linear(name + "mlp.gate_proj", own + "ffn.gate", d, c.d_ff, c.bias);
+    to.linear(name + "mlp.up_proj", own + "ffn.up", d, c.d_ff, c.bias);
+    to.linear(name + "mlp.down_proj", own + "ffn.down", c.d_ff, d, c.bias);
+  }
+  to.norm("model.norm", "final.norm", d, false);
+}
+
+void add_gpt2(const DecoderConfig& c, Layout& to) {
+  const int64_t d = c.d_model;
+  to.add("transformer.wte.weight", "emb.token.weight", {c.vocab, d});
+  to.add("transformer.wpe.weight", "emb.position", {c.position_rows, d});
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string name = "transformer.h." + std::to_string(i) + ".", own = "dec" + std::to_string(i) + ".";
+    to.norm(name + "ln_1", own + "attn.norm", d, true);
+    to.columns(name + "attn.c_attn", {own + "attn.q", own + "attn.k", own + "attn.v"}, d, d);
+    to.columns(name + "attn.c_proj", {own + "attn.o"}, d, d);
+    to.norm(name + "ln_2", own + "ffn.norm", d, true);
+    to.columns(name + "mlp.c_fc", {own + "ffn.in"}, d, c.d_ff);
+    to.columns(name + "mlp.c_proj", {own + "ffn.out"}, c.d_ff, d);
+  }
+  to.norm("transformer.ln_f", "final.norm", d, true);
+}
+
+bool is_gpt2(const DecoderConfig& c) {
+  return c.positions == "learned" && c.norm == "layer" && c.feed_forward != "swiglu" && c.bias && c.heads_of_keys() == c.heads &&
+         c.heads * c.width_of_head() == c.d_model;
+}
+bool is_llama(const DecoderConfig& c) { return c.positions == "rotary" && c.norm == "rms" && c.feed_forward == "swiglu"; }
+
+// The name in this folder: older files of GPT-2 leave out the first word.
+std::string name_in(const HuggingFaceFolder& folder, const std::string& name) {
+  constexpr std::string_view kFirst = "transformer.";
+  if (!folder.file_of(name) && name.starts_with(kFirst) && folder.file_of(name.substr(kFirst.size()))) return name.substr(kFirst.size());
+  return name;
+}
+
+// Buffers that older files have beside the parameters, and a tied head once more.
+bool may_be_left_out(const std::string& name, const ModelConfig& model) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq") ||
+         (model.decoder.tied && name == "lm_head.weight");
+}
+
+std::vector<double> turned(const std::vector<double>& values, size_t rows, size_t columns) {
+  std::vector<double> out(values.size());
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = 0; j < columns; ++j) out[j * rows + i] = values[i * columns + j];
+  return out;
+}
+
+}  // namespace
+
+HuggingFaceFolder::HuggingFaceFolder(const std::string& path) : path_(path) {
+  const fs::path folder(path);
+  if (!fs::is_regular_file(folder / "config.json"))
+    throw Error(ErrorCode::not_found, path + " is not a model folder", "it has no config.json", "give a folder that save_pretrained wrote");
+  config_ = std::make_unique<Json>(read_json_file((folder / "config.json").string()));
+  if (!config_->is_object()) refuse(path + "/config.json", "not an object", "it begins with another value");
+  const fs::path one = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
+  if (fs::is_regular_file(one)) {
+    files_.push_back(std::make_unique<SafetensorsFile>(one.string()));
+    for (const auto& [name, entry] : files_.back()->entries()) of_[name] = files_.back().get();
+    return;
+  }
+  if (!fs::is_regular_file(index))
+    throw Error(ErrorCode::not_found, path + " has no weights", "there is no model.safetensors and no index of its shards",
+                "convert the weights to safetensors first");
+  const Json shards = read_json_file(index.string());
+  if (!shards.is_object() || !shards.contains("weight_map") || !shards["weight_map"].is_object())
+    refuse(index.string(), "no weight_map", "it does not say which file has which tensor");
+  std::map<std::string, const SafetensorsFile*> opened;
+  for (const auto& [name, file] : shards["weight_map"].items()) {
+    const std::string shard = file.is_string() ? file.get<std::string>() : "";
+    if (shard.empty() || fs::path(shard).filename() != shard)
+      refuse(index.string(), "the file of " + name + " is " + file.dump(), "it must be a file name");
+    const SafetensorsFile*& in = opened[shard];
+    if (!in) {
+      if (!fs::is_regular_file(folder / shard)) refuse(index.string(), "names " + shard, "there is no such file", "get the missing shard");
+      files_.push_back(std::make_unique<SafetensorsFile>((folder / shard).string()));
+      in = files_.back().get();
+    }
+    if (!in->has(name)) refuse(index.string(), name + " should be in " + shard, "the file does not have it");
+    of_[name] = in;
+  }
+}
+
+HuggingFaceFolder::~HuggingFaceFolder() = default;
+
+std::vector<std::string> HuggingFaceFolder::names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, file] : of_) out.push_back(name);
+  return out;
+}
+
+const SafetensorsFile* HuggingFaceFolder::file_of(const std::string& name) const {
+  const auto found = of_.find(name);
+  return found == of_.end() ? nullptr : found->second;
+}
+
+ModelConfig model_of_folder(const HuggingFaceFolder& folder) {
+  const Settings settings(folder);
+  const auto names = settings.get<std::vector<std::string>>("architectures", std::vector<std::string>());
+  std::string known;
+  for (const Architecture& each : kArchitectures) {
+    if (std::find(names.begin(), names.end(), each.name) == names.end()) {
+      known += (known.empty() ? "" : ", ") + std::string(each.name);
+      continue;
+    }
+    ModelConfig model = each.read(settings);
+    if (const std::vector<Problem> problems = model.problems(false); !problems.empty())
+      refuse(settings.path(), problems.front().path + " " + problems.front().text, problems.front().hint);
+    return model;
+  }
+  refuse(settings.path(), "architecture " + (names.empty() ? "is not given" : names.front()), "no model here has this form",
+         "known are " + known);
+}
+
+std::string architecture_of(const ModelConfig& model) {
+  if (model.kind == "decoder" && is_llama(model.decoder)) return "LlamaForCausalLM";
+  if (model.kind == "decoder" && is_gpt2(model.decoder)) return "GPT2LMHeadModel";
+  throw Error(ErrorCode::config, "this model has no form of the transformers library",
+              "it is neither LLaMA's (rotary, RMS norm, SwiGLU) nor GPT-2's (learned positions, layer norm, biases)",
+              "export it as safetensors");
+}
+
+std::vector<FolderTensor> folder_tensors(const ModelConfig& model) {
+  const DecoderConfig& c = model.decoder;
+  Layout layout;
+  if (architecture_of(model) == "LlamaForCausalLM")
+    add_llama(c, layout);
+  else
+    add_gpt2(c, layout);
+  if (!c.tied) layout.add("lm_head.weight", "head.weight", {c.vocab, c.d_model});
+  return layout.all;
+}
+
+Json folder_config(const ModelConfig& model, const std::string& dtype) {
+  const DecoderConfig& c = model.decoder;
+  const std::string architecture = architecture_of(model);
+  Json out = {{"architectures", {architecture}}, {"dtype", dtype},        {"torch_dtype", dtype},
+              {"tie_word_embeddings", c.tied},   {"vocab_size", c.vocab}, {"initializer_range", c.embedding_std}};
+  if (architecture == "LlamaForCausalLM") {
+    out.update({{"model_type", "llama"},
+                {"hidden_size", c.d_model},
+                {"intermediate_size", c.d_ff},
+                {"num_hidden_layers", c.layers},
+                {"num_attention_heads", c.heads},
+                {"num_key_value_heads", c.heads_of_keys()},
+                {"head_dim", c.width_of_head()},
+                {"max_position_embeddings", model.length},
+                {"hidden_act", "silu"},
+                {"rms_norm_eps", c.norm_eps},
+                {"rope_theta", c.rope_theta},
+                {"rope_parameters", {{"rope_theta", c.rope_theta}, {"rope_type", "default"}}},
+                {"attention_bias", c.bias},
+                {"mlp_bias", c.bias},
+                {"attention_dropout", c.attention_dropout}});
+  } else {
+    out.update({{"model_type", "gpt2"},
+                {"n_embd", c.d_model},
+                {"n_inner", c.d_ff},
+                {"n_layer", c.layers},
+                {"n_head", c.heads},
+                {"n_positions", c.position_rows},
+                {"activation_function", c.feed_forward == "gelu_tanh" ? "gelu_new" : c.feed_forward},
+                {"layer_norm_epsilon", c.norm_eps},
+                {"resid_pdrop", c.dropout},
+                {"embd_pdrop", c.dropout},
+                {"attn_pdrop", c.attention_dropout}});
+  }
+  return out;
+}
+
+void read_folder(const HuggingFaceFolder& folder, const ModelConfig& model,
+                 const std::function<void(const std::string& param, const std::vector<double>& values)>& put) {
+  std::set<std::string> used;
+  for (const FolderTensor& tensor : folder_tensors(model)) {
+    const std::string name = name_in(folder, tensor.name);
+    const SafetensorsFile* file = folder.file_of(name);
+    if (!file) refuse(folder.path(), "no tensor " + tensor.name, "config.json describes a model that has it");
+    used.insert(name);
+    Shape shape;
+    for (const int64_t size : file->entry(name).shape) shape.push_back(size);
+    if (!(shape == tensor.shape)) refuse(folder.path(), name + " is " + shape.text(), "config.json describes " + tensor.shape.text());
+    std::vector<double> values = file->values(name);
+    if (tensor.transposed) values = turned(values, static_cast<size_t>(shape[0]), static_cast<size_t>(shape[1]));
+    auto at = values.begin();
+    const int64_t rows = tensor.transposed ? shape[1] : shape[0], of_row = shape.count() / rows;
+    for (const FolderTensor::Part& part : tensor.parts) {
+      const auto end = at + part.rows * of_row;
+      put(part.param, std::vector<double>(at, end));
+      at = end;
+    }
+  }
+  for (const std::string& name : folder.names())
+    if (!used.contains(name) && !may_be_left_out(name, model)) refuse(folder.path(), "tensor " + name, "the model has no such parameter");
+}
+
+void write_folder(const std::string& path, const ModelConfig& model, const std::string& dtype,
+                  const std::function<std::vector<double>(const std::string& param)>& values) {
+  const std::map<std::string, std::string> stored = {{"float32", "F32"}, {"bfloat16", "BF16"}, {"float16", "F16"}};
+  CHECK(stored.contains(dtype), "dtype " << dtype);
+  SafetensorsWriter writer;
+  for (const FolderTensor& tensor : folder_tensors(model)) {
+    std::vector<double> all;
+    for (const FolderTensor::Part& part : tensor.parts) {
+      const std::vector<double> own = values(part.param);
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    std::vector<int64_t> shape;
+    for (int axis = 0; axis < tensor.shape.rank(); ++axis) shape.push_back(tensor.shape[axis]);
+    CHECK(static_cast<int64_t>(all.size()) == tensor.shape.count(), tensor.name << " has " << all.size() << " values");
+    if (tensor.transposed) all = turned(all, static_cast<size_t>(shape[1]), static_cast<size_t>(shape[0]));
+    writer.add_values(tensor.name, stored.at(dtype), shape, all);
+  }
+  writer.metadata("format", "pt");  // without which version 4 of the library refuses the file
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) throw Error(ErrorCode::storage, "cannot make the folder " + path, problem.message());
+  writer.finish((fs::path(path) / "model.safetensors").string());
+  const std::string config = (fs::path(path) / "config.json").string();
+  std::ofstream file(config);
+  file << folder_config(model, dtype).dump(2) << "\n";
+  if (!file.flush()) throw Error(ErrorCode::storage, "cannot write " + config, std::strerror(errno));
+}
+
+}  // namespace comera

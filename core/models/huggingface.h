@@ -1,0 +1,70 @@
+// Model folders as the transformers library writes and reads them: config.json, and model.safetensors or its shards with their index.
+// Language models: LlamaForCausalLM and GPT2LMHeadModel, newer and older names and settings of both.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/config/model.h"
+#include "core/tensor/safetensors.h"
+#include "core/tensor/shape.h"
+
+namespace comera {
+
+// The tensors of a folder, mapped.
+class HuggingFaceFolder {
+ public:
+  // Throws Error(not_found) where there is no config.json or no file of weights, Error(config) where one of them cannot be read or a shard
+  // lacks a tensor that the index promises.
+  explicit HuggingFaceFolder(const std::string& path);
+  ~HuggingFaceFolder();
+
+  const std::string& path() const { return path_; }
+  const Json& config() const { return *config_; }
+  std::vector<std::string> names() const;
+  // The file that has the tensor; null: none does.
+  const SafetensorsFile* file_of(const std::string& name) const;
+
+ private:
+  const std::string path_;
+  std::unique_ptr<Json> config_;
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::map<std::string, const SafetensorsFile*> of_;
+};
+
+// The model that config.json describes. Throws Error(config) for an architecture or a setting that no model here has.
+ModelConfig model_of_folder(const HuggingFaceFolder& folder);
+
+// A tensor of a folder and the dense parameters whose rows (for vectors: entries) it has one after another; `transposed`: each (in, out)
+// where ours is (out, in).
+struct FolderTensor {
+  struct Part {
+    std::string param;
+    int64_t rows;
+  };
+  std::string name;
+  Shape shape;
+  std::vector<Part> parts;
+  bool transposed = false;
+};
+// Those of a model with dense matrices, in the order of its layers. Throws Error(config) for a form that is neither LLaMA's nor GPT-2's.
+std::vector<FolderTensor> folder_tensors(const ModelConfig& model);
+// "LlamaForCausalLM", "GPT2LMHeadModel".
+std::string architecture_of(const ModelConfig& model);
+// config.json of the model. `dtype`: "float32", "bfloat16", "float16".
+Json folder_config(const ModelConfig& model, const std::string& dtype);
+
+// put(parameter, values) for each dense parameter, one tensor of the folder at a time. Throws Error(config) for a tensor that is missing,
+// has another shape than config.json says, or is one that the model does not have.
+void read_folder(const HuggingFaceFolder& folder, const ModelConfig& model,
+                 const std::function<void(const std::string& param, const std::vector<double>& values)>& put);
+
+// Writes a folder that read_folder() gives back bit for bit where `dtype` ("float32", "bfloat16", "float16") holds the values.
+// values(parameter): of each dense parameter. Throws Error(storage).
+void write_folder(const std::string& path, const ModelConfig& model, const std::string& dtype,
+                  const std::function<std::vector<double>(const std::string& param)>& values);
+
+}  // namespace comera
