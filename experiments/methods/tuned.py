@@ -1,14 +1,14 @@
-"""Every method on a network of 10 million dense parameters, image or text: learning rate tuned for each on validation rows, then three
-seeds. Accuracy, memory by purpose and step time against dense AdamW of the same run.
+"""Every method on a network of 10 million dense parameters, for images, sentences or running text (a language model): learning rate tuned
+for each on validation rows, then three seeds. Accuracy or perplexity, memory by purpose and step time against dense AdamW of the same run.
 
-    ./run.sh data get fashion-mnist sst2-vader
+    ./run.sh data get fashion-mnist sst2-vader wordnet-text
     python3 experiments/methods/tuned.py run   --store tuned.db --set image [--methods NAME...] [--seeds 1 2 3]
     python3 experiments/methods/tuned.py time  --store tuned.db --set image      # on an idle machine
     python3 experiments/methods/tuned.py table --store tuned.db --set image > table.md
     python3 experiments/methods/tuned.py draw  --store tuned.db --set image > pareto.svg
 
 `run` and `time` leave out what is there already (results lie beside the store), so they may be stopped and started again. The rate: from
-RATE on, up and down GRID while the validation accuracy of a shorter run with seed 1 gets better; all rates of a method (matrices, cores,
+RATE on, up and down GRID while the validation score of a shorter run with seed 1 gets better; all rates of a method (matrices, cores,
 ranks) are equal. Steps, batch, schedule and network are the same for all, ranks are the defaults of the program.
 
 `time` trains TIMED steps of each method right behind as many of dense AdamW: medians without the first step, whose projections are all
@@ -26,12 +26,13 @@ COMERA = Path(__file__).resolve().parents[2] / "build" / "bin" / "comera"
 GRID = [m * 10.0**e for e in range(-5, 1) for m in (1, 3)]  # 1e-5, 3e-5 ... 1, 3
 RATE, TUNING = 1e-3, 0.4  # the first one tried; steps of a tuning run, of the whole
 TIMED = 202  # each matrix is refreshed once more at the default gap of 200
-NETWORKS = {  # preset, settings, steps
-    "image": ("mlp-fashion", ["model.mlp.hidden=[2048,2048,2048]", "model.mlp.dropout=0.1", "train.batch=64"], 1500),
+NETWORKS = {  # preset, settings, steps, metric
+    "image": ("mlp-fashion", ["model.mlp.hidden=[2048,2048,2048]", "model.mlp.dropout=0.1", "train.batch=64"], 1500, "val_accuracy"),
     "text": ("encoder6-mnli", ["model.classes=2", "model.length=48", "model.encoder.layers=3", "model.encoder.d_model=256", "model.encoder.heads=4",
                                "model.encoder.d_ff=1024", "data.set=sst2-vader", "data.pack=true", "data.token_budget=1024", "train.batch=32",
                                *[f"model.tt.{kind}.{modes}=[]" for kind in ("attention", "ffn_in", "ffn_out", "classifier", "embedding") for modes in ("in_modes", "out_modes")],
-                               "model.tt.embedding.ranks=[]"], 1500),
+                               "model.tt.embedding.ranks=[]"], 1500, "val_accuracy"),
+    "language": ("llama-10m", [], 500, "val_perplexity"),
 }
 COURSE = ["train.schedule=linear", "train.warmup=100", "train.lr_rank_late=0", "train.eval_every=0", "train.checkpoint_every=0", "train.checkpoint_minutes=0"]
 RATES = ("train.lr", "train.lr_core", "train.lr_rank")
@@ -43,11 +44,24 @@ def comera(*args):
 
 
 def all_methods(network):
-    preset, sets, _ = NETWORKS[network]
+    preset, sets = NETWORKS[network][:2]
     status, plan, problem = comera("plan", preset, "--all-methods", *[x for s in sets for x in ("--set", s)])
     if status != 0:
         sys.exit(problem)
     return [row["method"] for row in plan["methods"]]
+
+
+def is_accuracy(network):
+    return NETWORKS[network][3] == "val_accuracy"
+
+
+def goodness(network, score):
+    """More is better; a run without a score is the worst."""
+    return float("-inf") if score is None else score if is_accuracy(network) else -score
+
+
+def shown(network, score):
+    return "-" if score is None else f"{100 * score:.2f} %" if is_accuracy(network) else f"perplexity {score:.3f}"
 
 
 class Results:
@@ -62,24 +76,26 @@ class Results:
             return json.loads(note.read_text())
         if not train:
             return None
-        preset, sets, _ = NETWORKS[self.network]
+        preset, sets, _, metric = NETWORKS[self.network]
         sets = [*sets, *COURSE, *[f"{path}={rate:g}" for path in RATES]]
         status, document, problem = comera("train", preset, "--method", method, "--seed", seed, "--steps", steps, "--store", self.store, "--name",
                                            note.stem, "--tag", "tuned", *[x for s in sets for x in ("--set", s)])
-        result = {"method": method, "rate": rate, "seed": seed, "steps": steps, "accuracy": 0.0, "problem": problem.strip().split("\n")[0] if status else ""}
+        result = {"method": method, "rate": rate, "seed": seed, "steps": steps, "score": None, "problem": problem.strip().split("\n")[0] if status else ""}
         if status == 0:
             memory = document["memory"]
-            result |= {"accuracy": document["metrics"]["val_accuracy"], "run": document["run"], "planned": memory["planned_peak_bytes"],
+            result |= {"score": document["metrics"][metric], "run": document["run"], "planned": memory["planned_peak_bytes"],
                        "taken": memory["measured_peak_bytes"], "purposes": memory["planned_by_purpose"], "step_ms": document["step_ms"]["median"]}
         elif "diverged" not in problem and "NaN" not in problem:
             sys.exit(f"{note.stem}: {problem}")
         note.write_text(json.dumps(result, indent=1) + "\n")
-        print(f"{note.stem}: {100 * result['accuracy']:.2f} % {result['problem']}", flush=True)
+        print(f"{note.stem}: {shown(self.network, result['score'])} {result['problem']}", flush=True)
         return result
 
     def best_rate(self, method, train=True):
         steps = int(TUNING * NETWORKS[self.network][2])
-        score = lambda at: (r := self.of(method, GRID[at], 1, steps, train)) and r["accuracy"] or 0.0
+        def score(at):
+            result = self.of(method, GRID[at], 1, steps, train)
+            return goodness(self.network, result["score"] if result else None)
         best = at = GRID.index(RATE)
         for way in (1, -1):
             at = best
@@ -98,7 +114,7 @@ def run(args):
 
 
 def step_times(args, method):
-    preset, sets, _ = NETWORKS[args.set]
+    preset, sets = NETWORKS[args.set][:2]
     status, document, problem = comera("train", preset, "--method", method, "--steps", TIMED, "--store", args.store, "--tag", "time",
                                        *[x for s in [*sets, *COURSE] for x in ("--set", s)])
     if status != 0:
@@ -116,7 +132,7 @@ def time(args):
 
 
 def rows_of(args):
-    """(method, rate, good runs, all runs, times or None) of every method with a run, the most accurate first."""
+    """(method, rate, good runs, all runs, times or None) of every method with a run, the best first."""
     results = Results(args.store, args.set)
     rows = []
     for method in args.methods or all_methods(args.set):
@@ -128,21 +144,21 @@ def rows_of(args):
         timed = results.folder / f"time-{args.set}-{method}.json"
         if runs:
             rows.append((method, rate, good, runs, json.loads(timed.read_text()) if timed.exists() else None))
-    return sorted(rows, key=lambda row: -statistics.mean([r["accuracy"] for r in row[2]] or [0]))
+    return sorted(rows, key=lambda row: -statistics.mean([goodness(args.set, r["score"]) for r in row[2]] or [float("-inf")]))
 
 
 def table(args):
     purposes = {"Weights": ("tt_core", "dense_weight", "rank_vector"), "Gradients": ("gradient",), "Optimizer": ("optimizer",),
                 "Activations and workspace": ("activation", "workspace")}
-    print("| Method | Rate | Validation accuracy | Peak, planned = taken, MiB | " + " | ".join(purposes) + " | Step, against AdamW | Longest, against median |")
+    print(f"| Method | Rate | {'Validation accuracy, %' if is_accuracy(args.set) else 'Validation perplexity'} | Peak, planned = taken, MiB | " + " | ".join(purposes) + " | Step, against AdamW | Longest, against median |")
     print("|---" * (6 + len(purposes)) + "|")
     for method, rate, good, runs, timed in rows_of(args):
         if not good:
             print(f"| {method} | {rate:g} | {runs[0]['problem']} " + "| " * (3 + len(purposes)) + "|")
             continue
-        accuracy = [100 * r["accuracy"] for r in good]
-        spread = f" ± {statistics.stdev(accuracy):.2f}" if len(accuracy) > 1 else ""
-        cells = [method, f"{rate:g}", f"{statistics.mean(accuracy):.2f}{spread} ({len(good)} of {len(runs)})", f"{good[0]['taken'] / 2**20:.1f}",
+        scores = [r["score"] * (100 if is_accuracy(args.set) else 1) for r in good]
+        spread = f" ± {statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
+        cells = [method, f"{rate:g}", f"{statistics.mean(scores):.2f}{spread} ({len(good)} of {len(runs)})", f"{good[0]['taken'] / 2**20:.1f}",
                  *[f"{sum(good[0]['purposes'].get(p, 0) for p in parts) / 2**20:.2f}" for parts in purposes.values()]]
         if timed:
             cells += [f"{timed['own']['median'] / timed['adamw']['median']:.2f}", f"{timed['own']['longest'] / timed['own']['median']:.2f}"]
@@ -150,8 +166,9 @@ def table(args):
 
 
 def draw(args):
-    """Accuracy over peak memory, both of the table, as SVG; the methods that no other one beats in both are joined."""
-    rows = [(method, statistics.mean(100 * r["accuracy"] for r in good), good[0]["taken"] / 2**20) for method, _, good, _, _ in rows_of(args) if good]
+    """The score over peak memory, both of the table, as SVG; the methods that no other one beats in both are joined."""
+    factor = 100 if is_accuracy(args.set) else -1  # up is better
+    rows = [(method, statistics.mean(factor * r["score"] for r in good), good[0]["taken"] / 2**20) for method, _, good, _, _ in rows_of(args) if good]
     low, high = min(a for _, a, _ in rows), max(a for _, a, _ in rows)
     left, right = (math.log10(f(m for _, _, m in rows)) for f in (min, max))
     width, height, edge = 900, 560, 70
@@ -175,8 +192,8 @@ def draw(args):
             parts.append(text(x(mib), height - edge + 30, mib, 'text-anchor="middle"') + f'<path d="M{x(mib):.1f} {height - edge + 8}v6" stroke="black"/>')
     for i in range(5):
         accuracy = low + (high - low) * i / 4
-        parts.append(text(edge - 14, y(accuracy) + 4, f"{accuracy:.1f}", 'text-anchor="end"'))
-    parts.append(text(width / 2, height - 16, "peak memory, MiB", 'text-anchor="middle"') + text(edge - 50, 30, "validation accuracy, %"))
+        parts.append(text(edge - 14, y(accuracy) + 4, f"{abs(accuracy):.1f}", 'text-anchor="end"'))
+    parts.append(text(width / 2, height - 16, "peak memory, MiB", 'text-anchor="middle"') + text(edge - 50, 30, "validation accuracy, %" if is_accuracy(args.set) else "validation perplexity, up is better"))
     print("\n".join(parts) + "</svg>")
 
 
