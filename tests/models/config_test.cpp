@@ -90,13 +90,15 @@ TEST(Presets, AreSoundAndSmall) {
     const Described tt(config, true);
     EXPECT_FALSE(tt.params.rank_layers().empty());
     EXPECT_LT(tt.params.count() * 3, tt.params.dense_equivalent()) << entry.path();
-    for (const RankLayer& layer : tt.params.rank_layers()) {  // nothing is padded
+    for (const RankLayer& layer : tt.params.rank_layers()) {  // hardly anything is padded: 5,461 of llama-1b is a product of two primes
       int64_t entries = 1;
       for (int64_t size : layer.mode_sizes) entries *= size;
-      EXPECT_EQ(layer.name == "emb.token" ? layer.dense_entries() : entries, layer.dense_entries()) << entry.path() << " " << layer.name;
+      if (layer.name == "emb.token") continue;
+      EXPECT_GE(entries, layer.dense_entries()) << entry.path() << " " << layer.name;
+      EXPECT_LT(static_cast<double>(entries), 1.003 * static_cast<double>(layer.dense_entries())) << entry.path() << " " << layer.name;
     }
   }
-  EXPECT_GE(found, 4);
+  EXPECT_GE(found, 10);
 }
 
 // ---- problems -----------------------------------------------------------------------------------------------------
