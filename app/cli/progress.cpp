@@ -131,7 +131,7 @@ void Progress::summary(const Snapshot& s) {
   };
   if (s.eval.examples > 0)
     rows.push_back(
-        {"validation accuracy", significant(s.eval.accuracy) + " (" + thousands(static_cast<double>(s.eval.examples)) + " rows)"});
+        {"validation accuracy", significant(s.eval.accuracy) + " (" + thousands(static_cast<double>(s.eval.examples)) + " labels)"});
   for (const auto& [name, value] : s.eval.more) rows.push_back({"validation " + name, significant(value)});
   if (!s.ranks.empty())
     rows.push_back({"size", thousands(s.size.entries) + " entries, " + significant(s.size.compression) + "x smaller than dense"});
