@@ -32,9 +32,12 @@ bool check_encoder(const ModelConfig& model, Problems& problems) {
   sizes &= problems.at_least(config.d_model, 1, "encoder.d_model");
   sizes &= problems.at_least(config.d_ff, 1, "encoder.d_ff");
   sizes &= problems.at_least(config.vocab, 1, "encoder.vocab");
-  if (config.positions < model.length)
+  if (config.positions < model.length + config.first_position)
     problems.add("encoder.positions",
-                 "must be at least model.length " + std::to_string(model.length) + ", is " + std::to_string(config.positions),
+                 config.first_position == 0
+                     ? "must be at least model.length " + std::to_string(model.length) + ", is " + std::to_string(config.positions)
+                     : "must be at least model.length and first_position, " + std::to_string(model.length + config.first_position) +
+                           ", is " + std::to_string(config.positions),
                  "every token of a sequence needs a row");
   if (sizes && config.d_model % config.heads != 0)
     problems.add("encoder.heads", "must divide d_model " + std::to_string(config.d_model) + ", is " + std::to_string(config.heads),
@@ -140,6 +143,16 @@ std::vector<Choice> choices_of(const Row (&rows)[N]) {
   return choices;
 }
 
+// Of a feed-forward layer, behind `more`.
+std::vector<Choice> activation_choices(std::vector<Choice> more = {}) {
+  const Choice all[] = {{"gelu", "GELU", "x times the normal distribution function of x."},
+                        {"gelu_tanh", "GELU (tanh)", "GELU approximated by tanh, as in GPT-2."},
+                        {"silu", "SiLU", "x times the logistic function of x."},
+                        {"relu", "ReLU", "max(x, 0)."}};
+  more.insert(more.end(), std::begin(all), std::end(all));
+  return more;
+}
+
 }  // namespace
 
 void EncoderConfig::fields(FieldVisitor& v) {
@@ -150,7 +163,14 @@ void EncoderConfig::fields(FieldVisitor& v) {
   v.field("vocab", vocab, {.title = "Vocabulary size", .help = "vocabulary size", .range = {1, 10000000}});
   v.field("positions", positions,
           {.title = "Positions", .help = "rows of the position embedding; at least model.length", .range = {1, 65536}});
-  v.field("segments", segments, {.title = "Segments", .help = "rows of the segment embedding; text uses 0 and 1", .range = {2, 16}});
+  v.field("segments", segments,
+          {.title = "Segments",
+           .help = "rows of the segment embedding; text uses 0 and 1; 1: the same row for all tokens; 0: none",
+           .range = {0, 16}});
+  v.field("first_position", first_position,
+          {.title = "First position",
+           .help = "row of the position embedding that a sequence begins with (RoBERTa: behind the padding's)",
+           .range = {0, 65536}});
   v.field("dropout", dropout, {.title = "Dropout", .help = "dropout of embeddings, residual branches and classifier", .range = {0, 0.95}});
   v.field("attention_dropout", attention_dropout,
           {.title = "Attention dropout", .help = "dropout of attention probabilities", .range = {0, 0.95}});
@@ -164,6 +184,12 @@ void EncoderConfig::fields(FieldVisitor& v) {
            .choices = {{"layer", "Layer norm", "Centred and divided by its standard deviation, then scaled and shifted."},
                        {"rms", "RMS norm", "Divided by the root of its mean square, then scaled."}}});
   v.field("norm_eps", norm_eps, {.title = "Norm epsilon", .help = "epsilon of norms", .range = {0, 1}});
+  v.field("activation", activation,
+          {.title = "Activation", .help = "activation function of the feed-forward layers", .choices = activation_choices()});
+  v.field("classifier_activation", classifier_activation,
+          {.title = "Classifier activation",
+           .help = "activation function of the classifier's hidden layer",
+           .choices = {{"tanh", "tanh", "The hyperbolic tangent."}, {"relu", "ReLU", "max(x, 0)."}}});
   v.field(
       "keep_probabilities", keep_probabilities,
       {.title = "Keep probabilities", .help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});
@@ -199,11 +225,7 @@ void DecoderConfig::fields(FieldVisitor& v) {
   v.field("feed_forward", feed_forward,
           {.title = "Feed-forward layer",
            .help = "activation function of the feed-forward layer",
-           .choices = {{"swiglu", "SwiGLU", "SiLU of one product times another one: three matrices."},
-                       {"gelu", "GELU", "x times the normal distribution function of x."},
-                       {"gelu_tanh", "GELU (tanh)", "GELU approximated by tanh, as in GPT-2."},
-                       {"silu", "SiLU", "x times the logistic function of x."},
-                       {"relu", "ReLU", "max(x, 0)."}}});
+           .choices = activation_choices({{"swiglu", "SwiGLU", "SiLU of one product times another one: three matrices."}})});
   v.field("norm", norm,
           {.title = "Norm",
            .help = "norm before each block's parts and before the head",

@@ -13,8 +13,10 @@ namespace comera {
 struct EncoderConfig {
   int64_t layers = 6, d_model = 768, heads = 12, d_ff = 3072;
   int64_t vocab = 30522, positions = 512, segments = 2;
+  int64_t first_position = 0;  // row of the position embedding that a sequence begins with
   double dropout = 0.1, attention_dropout = 0.1, norm_eps = 1e-9;
-  std::string norm = "layer";      // layer | rms
+  std::string norm = "layer";  // layer | rms
+  std::string activation = "gelu", classifier_activation = "tanh";
   double position_std = 1;         // of the first position and segment tables; token tables have 1
   bool keep_probabilities = true;  // false: attention recomputes them in backward, less memory, more time
   void fields(FieldVisitor& v);

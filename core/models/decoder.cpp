@@ -11,13 +11,6 @@
 namespace comera {
 namespace {
 
-Activation activation_of(const std::string& name) {
-  if (name == "gelu") return Activation::gelu;
-  if (name == "gelu_tanh") return Activation::gelu_tanh;
-  if (name == "relu") return Activation::relu;
-  return Activation::silu;
-}
-
 class Decoder final : public Model {
  public:
   Decoder(const DecoderConfig& config, LayerFactory& factory)

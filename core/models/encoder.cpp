@@ -17,35 +17,57 @@ class Embeddings {
       : token_(factory.embedding("emb.token", config.vocab, config.d_model)),
         position_(factory.params().add("emb.position", {config.positions, config.d_model}, ParamKind::table, ParamGroup::rest,
                                        {Init::normal, config.position_std})),
-        segment_(factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table, ParamGroup::rest,
-                                      {Init::normal, config.position_std})),
+        first_position_(config.first_position),
+        segment_(config.segments > 0 ? &factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table,
+                                                             ParamGroup::rest, {Init::normal, config.position_std})
+                                     : nullptr),
         norm_("emb.norm", config.d_model, config.norm_eps, factory, norm_of(config)),
         dropout_(config.dropout, factory) {}
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) {
     Tensor sum = token_->forward(ctx, batch.at("ids"));
     positions_ = batch.at("positions");
-    segments_ = batch.at("segments");
-    ctx.ops.gather_rows(sum, numbers_of(ctx, position_), positions_, true);
-    ctx.ops.gather_rows(sum, numbers_of(ctx, segment_), segments_, true);
+    ctx.ops.gather_rows(sum, used(numbers_of(ctx, position_)), positions_, true);
+    if (by_field()) {
+      segments_ = batch.at("segments");
+      ctx.ops.gather_rows(sum, numbers_of(ctx, *segment_), segments_, true);
+    } else if (segment_) {  // one row for all
+      const Tensor rows = ctx.temp(sum.shape(), "segment");
+      ctx.ops.broadcast_rows(rows, numbers_of(ctx, *segment_).view({sum.size(1)}));
+      ctx.ops.add(sum, sum, rows);
+    }
     return dropout_.forward(ctx, norm_.forward(ctx, std::move(sum), {}, {}));
   }
 
   void backward(Ctx& ctx, Tensor dy) {
     dy = dropout_.backward(ctx, std::move(dy));
     Tensor dsum = norm_.backward(ctx, std::move(dy), false, {}).first;
-    for (const auto& [table, rows] : {std::pair{&position_, &positions_}, {&segment_, &segments_}}) {
-      if (!table->trainable) continue;
-      Tensor dtable = grad_room(ctx, *table);
-      ctx.ops.scatter_rows(dtable, dsum, *rows);
-      grad_ready(ctx, *table, std::move(dtable));
+    if (position_.trainable) {
+      Tensor dtable = grad_room(ctx, position_);
+      if (first_position_ > 0) ctx.ops.fill(dtable.rows(0, first_position_), 0);
+      ctx.ops.scatter_rows(used(dtable), dsum, positions_);
+      grad_ready(ctx, position_, std::move(dtable));
+    }
+    if (segment_ && segment_->trainable) {
+      Tensor dtable = grad_room(ctx, *segment_);
+      if (by_field())
+        ctx.ops.scatter_rows(dtable, dsum, segments_);
+      else
+        ctx.ops.column_sum(dtable.view({dsum.size(1)}), dsum);
+      grad_ready(ctx, *segment_, std::move(dtable));
     }
     token_->backward(ctx, std::move(dsum));
   }
 
  private:
+  bool by_field() const { return segment_ && segment_->shape[0] > 1; }
+  // The rows of the position table from the first one on that a token has.
+  Tensor used(const Tensor& table) const { return table.rows(first_position_, table.size(0) - first_position_); }
+
   std::unique_ptr<Layer> token_;
-  Param &position_, &segment_;
+  Param& position_;
+  const int64_t first_position_;
+  Param* const segment_;  // null: none
   Norm norm_;
   DropoutLayer dropout_;
   Tensor positions_, segments_;
@@ -54,7 +76,7 @@ class Embeddings {
 std::unique_ptr<Layer> feed_forward(const std::string& name, const EncoderConfig& config, LayerFactory& factory) {
   auto chain = std::make_unique<Chain>();
   chain->add(factory.linear(name + ".in", config.d_model, config.d_ff, LinearKind::ffn_in));
-  chain->add(std::make_unique<ActivationLayer>(Activation::gelu, name + ".gelu", config.d_ff, factory));
+  chain->add(std::make_unique<ActivationLayer>(activation_of(config.activation), name + ".gelu", config.d_ff, factory));
   chain->add(factory.linear(name + ".out", config.d_ff, config.d_model, LinearKind::ffn_out));
   return chain;
 }
@@ -80,7 +102,7 @@ class EncoderClassifier final : public Model {
     for (int64_t i = 0; i < config.layers; ++i) blocks.push_back(encoder_block("enc" + std::to_string(i), config, factory));
     add_blocks(blocks_, std::move(blocks), factory.checkpoint_every);
     head_.add(factory.linear({"classifier.fc", config.d_model, config.d_model, LinearKind::classifier, Rows::sequences}));
-    head_.add(std::make_unique<ActivationLayer>(Activation::tanh, "classifier.tanh", config.d_model, factory));
+    head_.add(std::make_unique<ActivationLayer>(activation_of(config.classifier_activation), "classifier.tanh", config.d_model, factory));
     head_.add(std::make_unique<DropoutLayer>(config.dropout, factory));
     head_.add(factory.linear("head", config.d_model, model.outputs(), LinearKind::head));
   }
@@ -123,16 +145,17 @@ void encoder_inputs(const ModelConfig& config, BatchLayout& layout) {
               .setting = "model.encoder.vocab",
               .why = "a token would be out of range",
               .hint = "the data set needs a model with a larger vocabulary"});
-  layout.add({.name = "segments",
-              .per = Per::token,
-              .high = encoder.segments,
-              .title = "segment",
-              .setting = "model.encoder.segments",
-              .why = "a segment would be out of range",
-              .hint = "the model needs more segments"});
+  if (encoder.segments > 1)
+    layout.add({.name = "segments",
+                .per = Per::token,
+                .high = encoder.segments,
+                .title = "segment",
+                .setting = "model.encoder.segments",
+                .why = "a segment would be out of range",
+                .hint = "the model needs more segments"});
   layout.add({.name = "positions",
               .per = Per::token,
-              .high = encoder.positions,
+              .high = encoder.positions - encoder.first_position,
               .collated = true,
               .title = "position",
               .hint = "the model needs more positions"});

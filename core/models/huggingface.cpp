@@ -57,12 +57,29 @@ class Settings {
       refuse(path_, "rope_type is " + rope->at("rope_type").dump(), "scaled rotary positions are not offered");
     return rope->value("rope_theta", 10000.0);
   }
+  // The number of classes: of the names of labels, or 2.
+  int64_t labels() const {
+    const auto names = config_.find("id2label");
+    const int64_t count =
+        names != config_.end() && names->is_object() ? static_cast<int64_t>(names->size()) : get<int64_t>("num_labels", int64_t{2});
+    if (count < 2) refuse(path_, "the model has " + std::to_string(count) + " label", "a regression is not offered");
+    return count;
+  }
   const std::string& path() const { return path_; }
 
  private:
   const std::string path_;
   const Json& config_;
 };
+
+// Activation functions, by their name in config.json.
+std::string activation_in(const Settings& s, const char* key) {
+  static const std::map<std::string, std::string> kNames = {
+      {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"}, {"gelu", "gelu"}, {"relu", "relu"}, {"silu", "silu"}};
+  const std::string name = s.get<std::string>(key, std::string(key == std::string("activation_function") ? "gelu_new" : "gelu"));
+  if (!kNames.contains(name)) refuse(s.path(), std::string(key) + " is '" + name + "'", "this form of the model is not offered");
+  return kNames.at(name);
+}
 
 ModelConfig language_model() {
   ModelConfig model;
@@ -111,11 +128,7 @@ ModelConfig gpt2(const Settings& s) {
        .tied = s.get<bool>("tie_word_embeddings", true)};
   c.d_ff = s.get<int64_t>("n_inner", 4 * c.d_model);
   model.length = c.position_rows;
-  const std::string act = s.get<std::string>("activation_function", std::string("gelu_new"));
-  const std::map<std::string, std::string> acts = {
-      {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"}, {"gelu", "gelu"}, {"relu", "relu"}, {"silu", "silu"}};
-  if (!acts.contains(act)) refuse(s.path(), "activation_function is '" + act + "'", "this form of the model is not offered");
-  c.feed_forward = acts.at(act);
+  c.feed_forward = activation_in(s, "activation_function");
   s.expect<double>("embd_pdrop", c.dropout);
   s.expect<bool>("scale_attn_weights", true);
   s.expect<bool>("scale_attn_by_inverse_layer_idx", false);
@@ -123,11 +136,69 @@ ModelConfig gpt2(const Settings& s) {
   return model;
 }
 
+// Sizes and dropout as BERT and RoBERTa name them.
+ModelConfig bert_sizes(const Settings& s) {
+  ModelConfig model;
+  EncoderConfig& c = model.encoder;
+  model.classes = s.labels();
+  c.layers = s.get<int64_t>("num_hidden_layers");
+  c.d_model = s.get<int64_t>("hidden_size");
+  c.heads = s.get<int64_t>("num_attention_heads");
+  c.d_ff = s.get<int64_t>("intermediate_size");
+  c.vocab = s.get<int64_t>("vocab_size");
+  c.positions = s.get<int64_t>("max_position_embeddings", int64_t{512});
+  c.segments = s.get<int64_t>("type_vocab_size", int64_t{2});
+  c.dropout = s.get<double>("hidden_dropout_prob", 0.1);
+  c.attention_dropout = s.get<double>("attention_probs_dropout_prob", 0.1);
+  c.norm_eps = s.get<double>("layer_norm_eps", 1e-12);
+  c.activation = activation_in(s, "hidden_act");
+  s.expect<bool>("is_decoder", false);
+  s.expect<std::string>("position_embedding_type", "absolute");
+  return model;
+}
+
+ModelConfig bert(const Settings& s) {
+  ModelConfig model = bert_sizes(s);
+  model.length = model.encoder.positions;
+  return model;
+}
+
+ModelConfig roberta(const Settings& s) {
+  ModelConfig model = bert_sizes(s);
+  model.encoder.first_position = s.get<int64_t>("pad_token_id", int64_t{1}) + 1;
+  model.length = model.encoder.positions - model.encoder.first_position;
+  return model;
+}
+
+ModelConfig distilbert(const Settings& s) {
+  ModelConfig model;
+  EncoderConfig& c = model.encoder;
+  model.classes = s.labels();
+  c.layers = s.get<int64_t>("n_layers", int64_t{6});
+  c.d_model = s.get<int64_t>("dim", int64_t{768});
+  c.heads = s.get<int64_t>("n_heads", int64_t{12});
+  c.d_ff = s.get<int64_t>("hidden_dim", int64_t{3072});
+  c.vocab = s.get<int64_t>("vocab_size");
+  c.positions = model.length = s.get<int64_t>("max_position_embeddings", int64_t{512});
+  c.segments = 0;
+  c.dropout = s.get<double>("dropout", 0.1);
+  c.attention_dropout = s.get<double>("attention_dropout", 0.1);
+  c.norm_eps = 1e-12;  // fixed in the library
+  c.activation = activation_in(s, "activation");
+  c.classifier_activation = "relu";
+  s.expect<bool>("sinusoidal_pos_embds", false);
+  return model;
+}
+
 struct Architecture {
   const char* name;
   ModelConfig (*read)(const Settings& settings);
 };
-constexpr Architecture kArchitectures[] = {{"LlamaForCausalLM", llama}, {"GPT2LMHeadModel", gpt2}};
+constexpr Architecture kArchitectures[] = {{"LlamaForCausalLM", llama},
+                                           {"GPT2LMHeadModel", gpt2},
+                                           {"BertForSequenceClassification", bert},
+                                           {"RobertaForSequenceClassification", roberta},
+                                           {"DistilBertForSequenceClassification", distilbert}};
 
 // Collects the tensors of a folder.
 struct Layout {
@@ -190,15 +261,64 @@ void add_gpt2(const DecoderConfig& c, Layout& to) {
   to.norm("transformer.ln_f", "final.norm", d, true);
 }
 
+void add_bert(const ModelConfig& model, bool roberta, Layout& to) {
+  const EncoderConfig& c = model.encoder;
+  const std::string first = roberta ? "roberta." : "bert.", embeddings = first + "embeddings.";
+  const int64_t d = c.d_model;
+  to.add(embeddings + "word_embeddings.weight", "emb.token.weight", {c.vocab, d});
+  to.add(embeddings + "position_embeddings.weight", "emb.position", {c.positions, d});
+  to.add(embeddings + "token_type_embeddings.weight", "emb.segment", {c.segments, d});
+  to.norm(embeddings + "LayerNorm", "emb.norm", d, true);
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string name = first + "encoder.layer." + std::to_string(i) + ".", own = "enc" + std::to_string(i) + ".";
+    to.linear(name + "attention.self.query", own + "attn.q", d, d, true);
+    to.linear(name + "attention.self.key", own + "attn.k", d, d, true);
+    to.linear(name + "attention.self.value", own + "attn.v", d, d, true);
+    to.linear(name + "attention.output.dense", own + "attn.o", d, d, true);
+    to.norm(name + "attention.output.LayerNorm", own + "attn.norm", d, true);
+    to.linear(name + "intermediate.dense", own + "ffn.in", d, c.d_ff, true);
+    to.linear(name + "output.dense", own + "ffn.out", c.d_ff, d, true);
+    to.norm(name + "output.LayerNorm", own + "ffn.norm", d, true);
+  }
+  to.linear(roberta ? "classifier.dense" : "bert.pooler.dense", "classifier.fc", d, d, true);
+  to.linear(roberta ? "classifier.out_proj" : "classifier", "head", d, model.classes, true);
+}
+
+void add_distilbert(const ModelConfig& model, Layout& to) {
+  const EncoderConfig& c = model.encoder;
+  const std::string embeddings = "distilbert.embeddings.";
+  const int64_t d = c.d_model;
+  to.add(embeddings + "word_embeddings.weight", "emb.token.weight", {c.vocab, d});
+  to.add(embeddings + "position_embeddings.weight", "emb.position", {c.positions, d});
+  to.norm(embeddings + "LayerNorm", "emb.norm", d, true);
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string name = "distilbert.transformer.layer." + std::to_string(i) + ".", own = "enc" + std::to_string(i) + ".";
+    to.linear(name + "attention.q_lin", own + "attn.q", d, d, true);
+    to.linear(name + "attention.k_lin", own + "attn.k", d, d, true);
+    to.linear(name + "attention.v_lin", own + "attn.v", d, d, true);
+    to.linear(name + "attention.out_lin", own + "attn.o", d, d, true);
+    to.norm(name + "sa_layer_norm", own + "attn.norm", d, true);
+    to.linear(name + "ffn.lin1", own + "ffn.in", d, c.d_ff, true);
+    to.linear(name + "ffn.lin2", own + "ffn.out", c.d_ff, d, true);
+    to.norm(name + "output_layer_norm", own + "ffn.norm", d, true);
+  }
+  to.linear("pre_classifier", "classifier.fc", d, d, true);
+  to.linear("classifier", "head", d, model.classes, true);
+}
+
 bool is_gpt2(const DecoderConfig& c) {
   return c.positions == "learned" && c.norm == "layer" && c.feed_forward != "swiglu" && c.bias && c.heads_of_keys() == c.heads &&
          c.heads * c.width_of_head() == c.d_model;
 }
 bool is_llama(const DecoderConfig& c) { return c.positions == "rotary" && c.norm == "rms" && c.feed_forward == "swiglu"; }
 
-// The name in this folder: older files of GPT-2 leave out the first word.
+// The name in this folder: older files of GPT-2 leave out the first word, those of BERT have other names of norms.
 std::string name_in(const HuggingFaceFolder& folder, const std::string& name) {
   constexpr std::string_view kFirst = "transformer.";
+  for (const auto& [now, before] :
+       {std::pair<std::string, std::string>{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}})
+    if (name.ends_with(now) && !folder.file_of(name))
+      if (const std::string older = name.substr(0, name.size() - now.size()) + before; folder.file_of(older)) return older;
   if (!folder.file_of(name) && name.starts_with(kFirst) && folder.file_of(name.substr(kFirst.size()))) return name.substr(kFirst.size());
   return name;
 }
@@ -206,7 +326,7 @@ std::string name_in(const HuggingFaceFolder& folder, const std::string& name) {
 // Buffers that older files have beside the parameters, and a tied head once more.
 bool may_be_left_out(const std::string& name, const ModelConfig& model) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq") ||
-         (model.decoder.tied && name == "lm_head.weight");
+         name.ends_with("embeddings.position_ids") || (model.decoder.tied && name == "lm_head.weight");
 }
 
 std::vector<double> turned(const std::vector<double>& values, size_t rows, size_t columns) {
@@ -286,15 +406,34 @@ ModelConfig model_of_folder(const HuggingFaceFolder& folder) {
 std::string architecture_of(const ModelConfig& model) {
   if (model.kind == "decoder" && is_llama(model.decoder)) return "LlamaForCausalLM";
   if (model.kind == "decoder" && is_gpt2(model.decoder)) return "GPT2LMHeadModel";
-  throw Error(ErrorCode::config, "this model has no form of the transformers library",
-              "it is neither LLaMA's (rotary, RMS norm, SwiGLU) nor GPT-2's (learned positions, layer norm, biases)",
-              "export it as safetensors");
+  const EncoderConfig& e = model.encoder;
+  if (model.kind == "encoder" && model.task == "classification" && e.norm == "layer") {
+    if (e.segments >= 2 && e.first_position == 0 && e.classifier_activation == "tanh") return "BertForSequenceClassification";
+    if (e.segments == 1 && e.first_position > 0 && e.classifier_activation == "tanh") return "RobertaForSequenceClassification";
+    // Its epsilon is fixed in the library.
+    if (e.segments == 0 && e.first_position == 0 && e.classifier_activation == "relu" && e.norm_eps == 1e-12)
+      return "DistilBertForSequenceClassification";
+  }
+  throw Error(
+      ErrorCode::config, "this model has no form of the transformers library",
+      "language models are LLaMA's (rotary, RMS norm, SwiGLU) or GPT-2's (learned positions, layer norm, biases), classifiers BERT's, "
+      "RoBERTa's or DistilBERT's",
+      "export it as safetensors");
 }
 
 std::vector<FolderTensor> folder_tensors(const ModelConfig& model) {
   const DecoderConfig& c = model.decoder;
   Layout layout;
-  if (architecture_of(model) == "LlamaForCausalLM")
+  const std::string architecture = architecture_of(model);
+  if (architecture == "DistilBertForSequenceClassification") {
+    add_distilbert(model, layout);
+    return layout.all;
+  }
+  if (model.kind == "encoder") {
+    add_bert(model, architecture == "RobertaForSequenceClassification", layout);
+    return layout.all;
+  }
+  if (architecture == "LlamaForCausalLM")
     add_llama(c, layout);
   else
     add_gpt2(c, layout);
@@ -302,9 +441,55 @@ std::vector<FolderTensor> folder_tensors(const ModelConfig& model) {
   return layout.all;
 }
 
+namespace {
+
+Json encoder_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype) {
+  const EncoderConfig& c = model.encoder;
+  const std::string activation = c.activation == "gelu_tanh" ? "gelu_new" : c.activation;
+  Json names = Json::object(), ids = Json::object();
+  for (int64_t i = 0; i < model.classes; ++i) {
+    names[std::to_string(i)] = "LABEL_" + std::to_string(i);
+    ids["LABEL_" + std::to_string(i)] = i;
+  }
+  Json out = {{"architectures", {architecture}},
+              {"dtype", dtype},
+              {"torch_dtype", dtype},
+              {"vocab_size", c.vocab},
+              {"id2label", names},
+              {"label2id", ids},
+              {"max_position_embeddings", c.positions}};
+  if (architecture == "DistilBertForSequenceClassification") {
+    out.update({{"model_type", "distilbert"},
+                {"dim", c.d_model},
+                {"hidden_dim", c.d_ff},
+                {"n_layers", c.layers},
+                {"n_heads", c.heads},
+                {"activation", activation},
+                {"dropout", c.dropout},
+                {"seq_classif_dropout", c.dropout},
+                {"attention_dropout", c.attention_dropout}});
+    return out;
+  }
+  out.update({{"model_type", architecture == "RobertaForSequenceClassification" ? "roberta" : "bert"},
+              {"hidden_size", c.d_model},
+              {"intermediate_size", c.d_ff},
+              {"num_hidden_layers", c.layers},
+              {"num_attention_heads", c.heads},
+              {"type_vocab_size", c.segments},
+              {"hidden_act", activation},
+              {"hidden_dropout_prob", c.dropout},
+              {"attention_probs_dropout_prob", c.attention_dropout},
+              {"layer_norm_eps", c.norm_eps}});
+  if (c.first_position > 0) out["pad_token_id"] = c.first_position - 1;
+  return out;
+}
+
+}  // namespace
+
 Json folder_config(const ModelConfig& model, const std::string& dtype) {
   const DecoderConfig& c = model.decoder;
   const std::string architecture = architecture_of(model);
+  if (model.kind == "encoder") return encoder_config(model, architecture, dtype);
   Json out = {{"architectures", {architecture}}, {"dtype", dtype},        {"torch_dtype", dtype},
               {"tie_word_embeddings", c.tied},   {"vocab_size", c.vocab}, {"initializer_range", c.embedding_std}};
   if (architecture == "LlamaForCausalLM") {

@@ -1,5 +1,6 @@
 // Model folders as the transformers library writes and reads them: config.json, and model.safetensors or its shards with their index.
-// Language models: LlamaForCausalLM and GPT2LMHeadModel, newer and older names and settings of both.
+// Language models: LlamaForCausalLM and GPT2LMHeadModel; classifiers: BERT, RoBERTa and DistilBERT (...ForSequenceClassification). Newer
+// and older names and settings. All dropouts outside of attention are one here.
 #pragma once
 #include <functional>
 #include <map>
@@ -50,9 +51,9 @@ struct FolderTensor {
   std::vector<Part> parts;
   bool transposed = false;
 };
-// Those of a model with dense matrices, in the order of its layers. Throws Error(config) for a form that is neither LLaMA's nor GPT-2's.
+// Those of a model with dense matrices, in the order of its layers. Throws Error(config) for a form that the library does not have.
 std::vector<FolderTensor> folder_tensors(const ModelConfig& model);
-// "LlamaForCausalLM", "GPT2LMHeadModel".
+// "LlamaForCausalLM" ...
 std::string architecture_of(const ModelConfig& model);
 // config.json of the model. `dtype`: "float32", "bfloat16", "float16".
 Json folder_config(const ModelConfig& model, const std::string& dtype);

@@ -46,6 +46,15 @@ const Row& row_of(const ModelConfig& config) {
 
 }  // namespace
 
+Activation activation_of(const std::string& name) {
+  if (name == "gelu_tanh") return Activation::gelu_tanh;
+  if (name == "silu") return Activation::silu;
+  if (name == "relu") return Activation::relu;
+  if (name == "tanh") return Activation::tanh;
+  CHECK(name == "gelu", "activation '" << name << "'");
+  return Activation::gelu;
+}
+
 std::unique_ptr<Model> build_model(const ModelConfig& config, LayerFactory& factory) {
   auto model = row_of(config).make(config, factory);
   if (factory.forms().empty()) return model;

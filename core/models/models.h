@@ -4,6 +4,9 @@
 
 namespace comera {
 
+// "gelu", "gelu_tanh", "silu", "relu", "tanh".
+Activation activation_of(const std::string& name);
+
 std::unique_ptr<Model> make_encoder(const ModelConfig& config, LayerFactory& factory);
 void encoder_inputs(const ModelConfig& config, BatchLayout& layout);
 std::unique_ptr<Model> make_decoder(const ModelConfig& config, LayerFactory& factory);
