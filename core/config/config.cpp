@@ -10,7 +10,7 @@ namespace comera {
 void DataConfig::fields(FieldVisitor& v) {
   v.field("set", set, {.title = "Data set", .help = "data set: a name (comera data list) or a path"});
   v.field("vocab", vocab,
-          {.title = "Vocabulary file", .help = "vocab.txt of text sets; empty = the BERT vocabulary that ships with the program"});
+          {.title = "Vocabulary file", .help = "vocab.txt, of running text tokenizer.json; empty = the BERT vocabulary, or bytes"});
   v.field("pack", pack, {.title = "Pack sequences", .help = "pack whole sequences into a token budget: no padding"});
   v.field("token_budget", token_budget,
           {.title = "Token budget",

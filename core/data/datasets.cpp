@@ -38,7 +38,7 @@ std::unique_ptr<Dataset> open_texts(const std::string& path, const DataSpec& spe
 bool is_stream(const std::string& path, std::string_view) { return TextStream::is(path); }
 
 std::unique_ptr<Dataset> open_stream(const std::string& path, const DataSpec& spec) {
-  return std::make_unique<TextStream>(path, spec.length);
+  return std::make_unique<TextStream>(path, spec.length, spec.vocab);
 }
 
 // A data format: how its files are recognised and opened, and their names in a folder.

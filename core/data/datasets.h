@@ -12,10 +12,11 @@ namespace comera {
 struct DataSpec {
   std::string path = {};        // a data file, a folder of one, or the name of a known set
   std::string split = "train";  // in a folder: train, dev, test; also dev_mismatched and test_mismatched (MNLI)
-  std::string vocab = {};       // vocab.txt for texts; empty = vocab/bert-uncased.txt of `assets`
-  int64_t classes = 0;          // 0 = as the set says; for dev and test pass the training set's
-  int64_t length = 128;         // of a text in pieces: tokens a row
-  std::string assets = {};      // the project's assets folder, for its own sets and vocabulary; may be empty
+  std::string vocab =
+      {};  // vocab.txt for texts; empty = vocab/bert-uncased.txt of `assets`. Of a text in pieces tokenizer.json; empty = bytes
+  int64_t classes = 0;      // 0 = as the set says; for dev and test pass the training set's
+  int64_t length = 128;     // of a text in pieces: tokens a row
+  std::string assets = {};  // the project's assets folder, for its own sets and vocabulary; may be empty
 };
 
 // The data file that a spec means. A name is looked for in the user's data folder ($XDG_DATA_HOME/comera/data/NAME,

@@ -170,6 +170,9 @@ RunConfig config_of_folder(const std::string& path) {
   RunConfig config;
   config.model = model_of_folder(HuggingFaceFolder(path));
   config.method.weights = "dense";
+  const auto vocabulary =
+      std::filesystem::absolute(std::filesystem::path(path)) / (config.model.task == "language" ? "tokenizer.json" : "vocab.txt");
+  if (std::filesystem::is_regular_file(vocabulary)) config.data.vocab = vocabulary.lexically_normal().string();
   config.name = std::filesystem::path(path).lexically_normal().filename().string();
   if (config.name.empty()) config.name = std::filesystem::path(path).parent_path().filename().string();
   return config;

@@ -20,7 +20,7 @@ double export_folder(const std::string& file, const std::string& folder, const s
 
 // A folder of the transformers library (core/models/huggingface.h).
 bool is_model_folder(const std::string& path);
-// A run of its model with dense matrices, named as the folder.
+// A run of its model with dense matrices, named as the folder, with its tokenizer.
 RunConfig config_of_folder(const std::string& path);
 
 // Reads a safetensors file with official (or own) names, or a folder of the transformers library, into a checkpoint `output` of a run with
