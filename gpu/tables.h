@@ -118,6 +118,47 @@ struct RowsOfTokens {
   }
 };
 
+// Places are those of sorted tokens, of which the first of a row has its sum, or the rows of a table.
+template <class T>
+struct DistinctRows {
+  SortedTokens sorted;
+  int64_t width, places;
+  bool by_id;
+  RowsOfTokens<T> term;
+  T* drows;
+  int* rows;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t place = g.block(); place < places; place += g.blocks()) {
+      const int64_t row = by_id ? place : sorted.keys[place];
+      const Range range = sorted.of_row(row);
+      const bool lost = by_id ? row == 0 && sorted.any_outside() : row >= sorted.rows;
+      const bool some = lost || (by_id ? range.begin < range.end : range.begin == place);
+      if (g.thread() == 0) rows[place] = !some ? -1 : lost ? 0 : static_cast<int>(row);
+      for (int64_t entry = g.thread(); entry < width; entry += g.threads())
+        drows[place * width + entry] = !some  ? T(0)
+                                       : lost ? T(NAN)
+                                              : term(row, entry, sorted.tokens + range.begin, range.end - range.begin);
+    }
+  }
+};
+
+// y of rows of a table, or with `put` the table's of y.
+template <class T>
+struct SomeRows {
+  T *y, *table;
+  const int* rows;
+  int64_t width;
+  bool put;
+  KERNEL void operator()(int64_t i) const {
+    const int64_t row = rows[i / width], place = row * width + i % width;
+    if (!put)
+      y[i] = row < 0 ? T(0) : table[place];
+    else if (row >= 0)
+      table[place] = y[i];
+  }
+};
+
 // ---- first tokens ---------------------------------------------------------------------------------------------------
 
 // y (S, D) from x (T, D); if `back`: dx from dy.
@@ -235,6 +276,43 @@ void GpuOps<M>::body(const op::ScatterRows& args) {
     if (args.dtable.count() == 0) return;
     const SortedTokens sorted = sort_tokens(machine_, args.ids, rows, 1, rows);
     row_sums(machine_, args.dtable.data<T>(), sorted, width, RowsOfTokens<T>{args.dy.data<T>(), width});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::ScatterDistinctRows& args) {
+  begin(args, args.drows.shape());
+  by_float_type(args.drows, [&](auto type) {
+    using T = decltype(type);
+    const int64_t width = args.drows.size(1);
+    if (args.rows.count() == 0) return;
+    const SortedTokens sorted = sort_tokens(machine_, args.ids, args.table_rows, 1, args.table_rows);
+    const int64_t places = args.rows.count();
+    machine_.launch(over_items(places, width), DistinctRows<T>{sorted,
+                                                               width,
+                                                               places,
+                                                               args.table_rows < sorted.count,
+                                                               {args.dy.data<T>(), width},
+                                                               args.drows.data<T>(),
+                                                               args.rows.data<int>()});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::TakeRows& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    each(args.y.count(), SomeRows<T>{args.y.data<T>(), args.table.data<T>(), args.rows.data<int>(), args.y.size(1), false});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::PutRows& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    each(args.y.count(), SomeRows<T>{args.y.data<T>(), args.table.data<T>(), args.rows.data<int>(), args.y.size(1), true});
   });
 }
 

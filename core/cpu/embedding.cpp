@@ -180,6 +180,63 @@ void CpuOps::body(const op::ScatterRows& args) {
   });
 }
 
+void CpuOps::body(const op::ScatterDistinctRows& args) {
+  const IdLists& lists = group_tokens(args.ids, args.table_rows);
+  by_float_type(args.drows, [&](auto type) {
+    using T = decltype(type);
+    const int64_t width = args.drows.size(1);
+    T* out = args.drows.data<T>();
+    int* row = args.rows.data<int>();
+    const T* in = args.dy.data<T>();
+    const bool by_id = args.table_rows < args.ids.count();
+    std::fill(row, row + args.rows.count(), -1);
+    pool_.parallel_for(args.drows.count(), kElementGrain, [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, T(0)); });
+    pool_.parallel_for(lists.distinct(), grain_of_rows(width), [&, out, row, in](int64_t begin, int64_t end) {
+      for (int64_t u = begin; u < end; ++u) {
+        const int32_t id = lists.ids[static_cast<size_t>(u)], first = lists.begin[static_cast<size_t>(u)];
+        const int64_t place = by_id ? id : first;
+        row[place] = id;
+        T* sum = out + place * width;
+        for (int32_t at = first; at < lists.begin[static_cast<size_t>(u + 1)]; ++at) {
+          const T* from = in + lists.tokens[static_cast<size_t>(at)] * width;
+          for (int64_t c = 0; c < width; ++c) sum[c] += from[c];
+        }
+      }
+    });
+  });
+}
+
+void CpuOps::body(const op::TakeRows& args) {
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    const int64_t width = args.y.size(1);
+    T* to = args.y.data<T>();
+    const T* table = args.table.data<T>();
+    const int* row = args.rows.data<int>();
+    pool_.parallel_for(args.y.size(0), grain_of_rows(width), [=](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t)
+        if (row[t] < 0)
+          std::fill(to + t * width, to + (t + 1) * width, T(0));
+        else
+          std::copy_n(table + row[t] * width, width, to + t * width);
+    });
+  });
+}
+
+void CpuOps::body(const op::PutRows& args) {
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    const int64_t width = args.y.size(1);
+    T* table = args.table.data<T>();
+    const T* from = args.y.data<T>();
+    const int* row = args.rows.data<int>();
+    pool_.parallel_for(args.y.size(0), grain_of_rows(width), [=](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t)
+        if (row[t] >= 0) std::copy_n(from + t * width, width, table + row[t] * width);
+    });
+  });
+}
+
 namespace {
 
 // Both directions go through the sequences with a token; starts are checked before anything is written.

@@ -1,5 +1,7 @@
 #include "core/ops/tables.h"
 
+#include <algorithm>
+
 #include "core/ops/check.h"
 
 namespace comera::op {
@@ -46,6 +48,32 @@ void ScatterRows::check() const {
   check_shape(name, "dy", dy, {dy.size(0), dtable.size(1)}, dtable.dtype());
   check_ids(name, ids, dy.size(0));
 }
+
+void ScatterDistinctRows::check() const {
+  check_float(name, "dy", dy, 2);
+  check_shape(name, "drows", drows, {std::min(table_rows, dy.size(0)), dy.size(1)}, dy.dtype());
+  check_count(name, "rows", rows, drows.size(0), DType::i32);
+  check_ids(name, ids, dy.size(0));
+}
+
+namespace {
+
+void check_some_rows(const char* op, const Tensor& y, const Tensor& table, const Tensor& rows) {
+  check_float(op, "table", table, 2);
+  CHECK(y, op << ": y is empty");
+  check_shape(op, "y", y, {y.size(0), table.size(1)}, table.dtype());
+  check_count(op, "rows", rows, y.size(0), DType::i32);
+}
+
+Work work_of_rows(const Tensor& y, const Tensor& rows) { return {0, 0, static_cast<double>(2 * y.bytes() + rows.bytes())}; }
+
+}  // namespace
+
+void TakeRows::check() const { check_some_rows(name, y, table, rows); }
+Work TakeRows::work(double) const { return work_of_rows(y, rows); }
+
+void PutRows::check() const { check_some_rows(name, y, table, rows); }
+Work PutRows::work(double) const { return work_of_rows(y, rows); }
 
 void FirstTokens::check() const { check_first_tokens(name, x, y, sequences); }
 Work FirstTokens::work(double) const {

@@ -28,6 +28,39 @@ struct ScatterRows {  // dtable (V, D) = 0 + sum of dy (T, D) rows by id; the or
   }
   void check() const;
 };
+// The same without most rows that no id points at: drows (N, D), N = min(T, V), and rows (N). Where T < V equal ids have one place, that of
+// the first of them in ascending order of ids, else each id has the place id. There rows has the id and drows the sum; elsewhere rows is -1
+// and drows 0.
+struct ScatterDistinctRows {
+  static constexpr const char* name = "scatter_distinct_rows";
+  Tensor drows, rows, dy, ids;
+  int64_t table_rows = 0;  // V
+  static void tensors(auto& a, auto& see) {
+    see.out(a.drows, a.rows);
+    see.in(a.dy, a.ids);
+  }
+  void check() const;
+};
+struct TakeRows {  // y (T, D) = table (V, D) at rows (T); 0 where rows is -1
+  static constexpr const char* name = "take_rows";
+  Tensor y, table, rows;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.y);
+    see.in(a.table, a.rows);
+  }
+  void check() const;
+  Work work(double) const;
+};
+struct PutRows {  // table (V, D) at rows (T) = y (T, D), nothing where rows is -1; no row is there twice
+  static constexpr const char* name = "put_rows";
+  Tensor table, y, rows;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.table);
+    see.in(a.y, a.rows);
+  }
+  void check() const;
+  Work work(double) const;
+};
 struct FirstTokens {  // y (S, D) = x (T, D) at rows starts[s]; zero where lengths[s] is 0
   static constexpr const char* name = "first_tokens";
   Tensor y, x;
@@ -76,6 +109,9 @@ struct TtmLookupBackward {  // dP, dQ "=" (zero where no id points)
 
 }  // namespace op
 
-#define COMERA_TABLE_OPS(OP) OP(GatherRows) OP(ScatterRows) OP(FirstTokens) OP(FirstTokensBackward) OP(TtmLookup) OP(TtmLookupBackward)
+#define COMERA_TABLE_OPS(OP)                                                                                             \
+  OP(GatherRows)                                                                                                         \
+  OP(ScatterRows) OP(ScatterDistinctRows) OP(TakeRows) OP(PutRows) OP(FirstTokens) OP(FirstTokensBackward) OP(TtmLookup) \
+      OP(TtmLookupBackward)
 
 }  // namespace comera

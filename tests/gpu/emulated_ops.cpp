@@ -4,6 +4,7 @@
 #include "gpu/fp8.h"
 #include "gpu/gradients.h"
 #include "gpu/group_codes.h"
+#include "gpu/interaction.h"
 #include "gpu/linalg.h"
 #include "gpu/lists.h"
 #include "gpu/loss.h"

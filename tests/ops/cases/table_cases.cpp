@@ -19,14 +19,41 @@ void add_tables(std::vector<Case>& cases) {
       r.ops().gather_rows(r.out<T>({c.tokens, c.width}, 0), table, ids, false);
       r.ops().gather_rows(r.out(uniform<T>({c.tokens, c.width}, 3)), table, ids, true);
       r.ops().scatter_rows(r.out<T>({c.rows, c.width}, tolerance<T>(1e-4, 1e-12)), r.in(uniform<T>({c.tokens, c.width}, 4)), ids);
+      const int64_t places = std::min(c.tokens, c.rows);
+      r.ops().run(op::ScatterDistinctRows{r.out<T>({places, c.width}, tolerance<T>(1e-4, 1e-12)), r.out<int>({places}, 0),
+                                          r.in(uniform<T>({c.tokens, c.width}, 4)), ids, c.rows});
     });
-  for (int64_t width : {1, 33, 300})
+  for (int64_t width : {1, 33, 300}) {
+    add_case(cases, "some_rows_" + std::to_string(width), [width](Runner& r, auto type) {
+      using T = decltype(type);
+      const Tensor rows = r.in(Array<int>({6}, {-1, 3, 0, -1, 8, 5}));
+      r.ops().run(op::TakeRows{r.out<T>({6, width}, 0), r.in(uniform<T>({9, width}, 1)), rows});
+      r.ops().run(op::PutRows{r.out(uniform<T>({9, width}, 1)), r.in(uniform<T>({6, width}, 2)), rows});
+    });
     add_case(cases, "first_tokens_" + std::to_string(width), [width](Runner& r, auto type) {
       using T = decltype(type);
       const Sequences sequences{r.in(Array<int>({4}, {0, 99, 5, 8})), r.in(Array<int>({4}, {5, 0, 3, 1})), 5};
       r.ops().first_tokens(r.out<T>({4, width}, 0), r.in(uniform<T>({9, width}, 1)), sequences);
       r.ops().first_tokens_backward(r.out<T>({9, width}, 0), r.in(uniform<T>({4, width}, 2)), sequences);
     });
+  }
+}
+
+void add_interaction(std::vector<Case>& cases) {
+  struct Vectors {
+    int64_t examples, vectors, width;
+  };
+  for (const Vectors& c : {Vectors{1, 1, 1}, {3, 2, 5}, {7, 5, 16}, {40, 27, 24}, {0, 3, 2}})
+    for (const bool itself : {false, true})
+      add_case(cases, "dot_interaction_" + Shape{c.examples, c.vectors, c.width}.text() + (itself ? "_itself" : ""),
+               [=](Runner& r, auto type) {
+                 using T = decltype(type);
+                 const Tensor z = r.in(uniform<T>({c.examples, c.vectors, c.width}, 1));
+                 const Shape out{c.examples, c.width + DotPairs{c.vectors, itself}.count()};
+                 const double near = tolerance<T>(1e-5, 1e-12);
+                 r.ops().run(op::DotInteraction{r.out<T>(out, near), z, itself});
+                 r.ops().run(op::DotInteractionBackward{r.out<T>(z.shape(), near), r.in(uniform<T>(out, 2)), z, itself});
+               });
 }
 
 void add_ttm_tables(std::vector<Case>& cases) {
@@ -118,6 +145,7 @@ std::vector<Case> table_cases() {
   std::vector<Case> cases;
   add_tables(cases);
   add_ttm_tables(cases);
+  add_interaction(cases);
   add_attention(cases);
   return cases;
 }
@@ -175,6 +203,21 @@ std::vector<Refusal> table_refusals() {
          o.scatter_rows(dry({9, 3}), dry({4, 3}), ints({5}));
        },
        "ids is (5)"},
+      {"distinct rows",
+       [](Ops& o) {
+         o.run(op::ScatterDistinctRows{dry({4, 3}), ints({4}), dry({5, 3}), ints({5}), 9});
+       },
+       "expected (5, 3)"},
+      {"put rows",
+       [](Ops& o) {
+         o.run(op::PutRows{dry({9, 3}), dry({4, 3}), ints({5})});
+       },
+       "rows is (5)"},
+      {"dot interaction",
+       [](Ops& o) {
+         o.run(op::DotInteraction{dry({5, 9}), dry({5, 4, 3}), true});
+       },
+       "expected (5, 13)"},
       {"first tokens",
        [](Ops& o) {
          o.first_tokens(dry({3, 4}), dry({9, 4}), sequences(2, 5));
