@@ -1,13 +1,12 @@
 #include "core/data/idx.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/data/gzip.h"
 #include "core/data/labels.h"
 #include "core/data/sha256.h"
 
@@ -18,32 +17,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void damaged(const std::string& path, const std::string& why) {
   throw Error(ErrorCode::config, path + " is damaged", why, "get the file again");
-}
-
-std::string unpack(const std::string& path, std::string_view packed) {
-  z_stream stream = {};
-  constexpr int kGzip = 15 + 16;  // the largest window, gzip header
-  CHECK(inflateInit2(&stream, kGzip) == Z_OK);
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> closer(&stream, inflateEnd);
-  std::string out;
-  std::vector<char> buffer(1 << 18);
-  int status = Z_OK;
-  while (status != Z_STREAM_END) {
-    if (stream.avail_in == 0 && !packed.empty()) {
-      const size_t take = std::min<size_t>(packed.size(), 1 << 30);  // avail_in is 32 bits wide
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-      stream.avail_in = static_cast<uInt>(take);
-      packed.remove_prefix(take);
-    }
-    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-    stream.avail_out = static_cast<uInt>(buffer.size());
-    status = inflate(&stream, Z_NO_FLUSH);
-    if (status == Z_BUF_ERROR) damaged(path, "the gzip data end too early, after " + std::to_string(out.size()) + " bytes");
-    if (status != Z_OK && status != Z_STREAM_END) damaged(path, stream.msg ? std::string("gzip: ") + stream.msg : "gzip: bad data");
-    out.append(buffer.data(), buffer.size() - stream.avail_out);
-  }
-  if (out.empty()) throw Error(ErrorCode::config, path + " is empty", "it unpacks to 0 bytes", "get the file again");
-  return out;
 }
 
 uint32_t big_endian(std::string_view bytes, size_t at) {
@@ -80,7 +53,7 @@ std::string_view idx_data(const std::string& path, std::string_view bytes, std::
 }  // namespace
 
 IdxBytes::IdxBytes(const std::string& path) : file_(path) {
-  if (file_.bytes().starts_with("\x1f\x8b")) unpacked_ = unpack(path, file_.bytes());
+  if (is_gzip(file_.bytes())) unpacked_ = unpack_gzip(path, file_.bytes());
 }
 
 std::string idx_labels_path(const std::string& images_path) {
