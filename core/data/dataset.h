@@ -19,6 +19,7 @@ struct DatasetInfo {
   bool labelled = true;                                        // a test file may carry no labels; then every label is -1
   int64_t left_out = 0;                                        // rows of the file that are not rows of the set
   int64_t height = 0, width = 0;                               // images
+  std::vector<int64_t> tables;                                 // a click log: rows of the table of each category
   int64_t vocab_size = 0;                                      // text
   std::string vocab_fingerprint;                               // text: sha256 (hex) of the vocabulary's file
   int32_t unknown_token = -1, cls_token = -1, sep_token = -1;  // ids of [UNK], [CLS], [SEP]

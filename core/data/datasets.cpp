@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/data/criteo.h"
 #include "core/data/glue.h"
 #include "core/data/idx.h"
 #include "core/data/text_stream.h"
@@ -41,6 +42,18 @@ std::unique_ptr<Dataset> open_stream(const std::string& path, const DataSpec& sp
   return std::make_unique<TextStream>(path, spec.length, spec.vocab);
 }
 
+bool is_clicks(const std::string&, std::string_view bytes) { return CriteoPack::is(bytes); }
+
+std::string find_split(const fs::path& folder, const std::string& split);
+
+// The tables are for the values of the training file beside it, where there is one.
+std::unique_ptr<Dataset> open_clicks(const std::string& path, const DataSpec& spec) {
+  std::string training = spec.training.empty() ? path : spec.training;
+  if (spec.training.empty() && spec.split != "train" && fs::path(path) != fs::path(spec.path))
+    if (const std::string found = find_split(fs::path(path).parent_path(), "train"); !found.empty()) training = found;
+  return std::make_unique<CriteoDataset>(path, training, spec.least_count, spec.tables, spec.progress);
+}
+
 // A data format: how its files are recognised and opened, and their names in a folder.
 struct Format {
   bool (*is)(const std::string& path, std::string_view bytes);  // null: every file that no other row recognises
@@ -52,6 +65,7 @@ struct Format {
 const Format kFormats[] = {
     {nullptr, open_texts, "_matched", "", {".tsv", ".jsonl"}},
     {is_stream, open_stream, "", "", {".txt"}},
+    {is_clicks, open_clicks, "", "", {".tsv.gz", ".txt.gz"}},
     {is_images, open_images, "", "t10k", {"-images-idx3-ubyte", "-images-idx3-ubyte.gz", "-images.idx3-ubyte", "-images.idx3-ubyte.gz"}},
 };
 

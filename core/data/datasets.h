@@ -1,6 +1,7 @@
 // Opens a set by file, folder or name, and knows which sets there are to get.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,9 +15,13 @@ struct DataSpec {
   std::string split = "train";  // in a folder: train, dev, test; also dev_mismatched and test_mismatched (MNLI)
   std::string vocab =
       {};  // vocab.txt for texts; empty = vocab/bert-uncased.txt of `assets`. Of a text in pieces tokenizer.json; empty = bytes
-  int64_t classes = 0;      // 0 = as the set says; for dev and test pass the training set's
-  int64_t length = 128;     // of a text in pieces: tokens a row
-  std::string assets = {};  // the project's assets folder, for its own sets and vocabulary; may be empty
+  int64_t least_count = 1;                    // of a click log: values that the training file has fewer times share a row
+  std::string training = {};                  // of a click log: the file that its tables are for; empty = the training file beside it
+  std::vector<int64_t> tables = {};           // of a click log: rows of the table of each category; empty = one for each value
+  std::function<void(double)> progress = {};  // while a file is read for the first time: the share that is read, 0..1
+  int64_t classes = 0;                        // 0 = as the set says; for dev and test pass the training set's
+  int64_t length = 128;                       // of a text in pieces: tokens a row
+  std::string assets = {};                    // the project's assets folder, for its own sets and vocabulary; may be empty
 };
 
 // The data file that a spec means. A name is looked for in the user's data folder ($XDG_DATA_HOME/comera/data/NAME,
@@ -24,8 +29,8 @@ struct DataSpec {
 // when there is nothing, Error(config) when a folder has no such split.
 std::string find_data_file(const DataSpec& spec);
 
-// Text (TSV, JSONL), images (IDX) or a text in pieces (.txt), told apart by name and content. Throws as find_data_file, GlueDataset,
-// IdxDataset and TextStream do. A broken file gives one error with what, why and a hint.
+// Text (TSV, JSONL), images (IDX), a text in pieces (.txt) or a click log (Criteo's format, plain or gzip), told apart by name and content.
+// Throws as find_data_file, GlueDataset, IdxDataset and TextStream do. A broken file gives one error with what, why and a hint.
 std::unique_ptr<Dataset> open_dataset(const DataSpec& spec);
 
 struct KnownSet {  // one row of `comera data list`
