@@ -94,7 +94,8 @@ int check(const Context& context, const DataSpec& spec) {
                   {"p90", report.percentile_90},
                   {"p99", report.percentile_99},
                   {"longest", report.longest}}},
-                {"unknown_share", report.unknown_share}});
+                {"unknown_share", report.unknown_share},
+                {"tables", report.info.tables}});
     return 0;
   }
   std::vector<std::vector<std::string>> rows = {
@@ -104,6 +105,8 @@ int check(const Context& context, const DataSpec& spec) {
     rows.push_back({"tokens per row", std::to_string(report.shortest) + " to " + std::to_string(report.longest) + ", median " +
                                           std::to_string(report.median) + ", p99 " + std::to_string(report.percentile_99)});
     rows.push_back({"unknown tokens", significant(100 * report.unknown_share, 3) + " %"});
+  } else if (!report.info.tables.empty()) {
+    rows.push_back({"table rows for all values", Json(report.info.tables).dump()});
   } else {
     rows.push_back({"images", std::to_string(report.info.height) + " x " + std::to_string(report.info.width)});
   }

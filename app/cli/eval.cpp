@@ -7,6 +7,7 @@
 #include "core/base/paths.h"
 #include "core/data/datasets.h"
 #include "core/ops/device.h"
+#include "core/session/stored_run.h"
 #include "core/train/scorer.h"
 
 namespace comera::cli {
@@ -30,13 +31,14 @@ Loaded load(const Context& context, const Options& options) {
   loaded.device = open_device(options.device);
   loaded.scorer = std::make_unique<Scorer>(model_file(context, options.model, options.step).path, *loaded.device);
   const RunConfig& config = loaded.scorer->config();
-  DataSpec spec;
-  spec.path = options.data.empty() ? config.data.set : loaded.input->path();
+  DataSpec spec = data_spec(config);
+  if (!options.data.empty()) {
+    if (config.model.kind == "dlrm") spec.training = find_data_file(spec);  // its tables are for the values there
+    spec.path = loaded.input->path();
+  }
   spec.split = options.split;
-  spec.vocab = options.vocab.empty() ? config.data.vocab : options.vocab;
+  if (!options.vocab.empty()) spec.vocab = options.vocab;
   spec.classes = config.model.classes;
-  spec.length = config.model.length;
-  spec.assets = assets_folder();
   loaded.data = open_dataset(spec);
   return loaded;
 }

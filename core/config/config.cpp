@@ -19,6 +19,11 @@ void DataConfig::fields(FieldVisitor& v) {
            .when = {"data.pack", {"true"}}});
   v.field("token_dropout", token_dropout,
           {.title = "Token dropout", .help = "share of training tokens replaced by [UNK], drawn again each epoch", .range = {0, 0.9}});
+  v.field("least_count", least_count,
+          {.title = "Least count of a value",
+           .help = "categorical values with fewer rows in the training file share one table row",
+           .range = {1, 1e9},
+           .when = {"model.kind", {"dlrm"}}});
   v.field("train_rows", train_rows, {.title = "Training rows", .help = "train on the first rows only; 0 = all", .range = {0, 1e12}});
   v.field("validation_rows", validation_rows,
           {.title = "Validation rows", .help = "validate on the first rows only; 0 = all", .range = {0, 1e12}});

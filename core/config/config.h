@@ -18,6 +18,7 @@ struct DataConfig {
   bool pack = false;         // whole sequences into a token budget: padding costs nothing
   int64_t token_budget = 0;  // tokens of a packed batch; 0 = half of batch * length
   double token_dropout = 0;  // share of the training tokens that are read as [UNK], drawn anew each epoch
+  int64_t least_count = 1;   // of click logs: rarer values of a category share a row of its table
   int64_t train_rows = 0;    // use only the first rows; 0 = all
   int64_t validation_rows = 0;
   void fields(FieldVisitor& v);

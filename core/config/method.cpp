@@ -105,6 +105,14 @@ void MethodConfig::fields(FieldVisitor& v) {
                        {"bf16", "bf16", "Matrices, cores and tables take 2 bytes an entry."},
                        {"int8", "int8",
                         "Matrices inside blocks take 1 byte an entry, and two numbers for every 256 entries; frozen ones of LoRA, too."}}});
+  v.field("table_gradients", table_gradients,
+          {.title = "Gradients of tables",
+           .help = "rows of dense tables that have a gradient and a step: all, or the rows in the batch",
+           .more = "Gradients of all rows remain where the optimizer keeps numbers of whole columns or blocks of a table (Adafactor, CAME, "
+                   "8-bit moments of tables), and with updates during backward, micro-batches or bf16 weights.",
+           .choices = {{"dense", "All rows", "Every row has a gradient and a step."},
+                       {"rows", "Rows of the batch",
+                        "Only rows in the batch have a gradient; other rows keep weight and moments (SparseAdam)."}}});
   v.field("stash", stash,
           {.title = "Activation stash",
            .help = "activation stash: exact, rounded to bf16, or quantised to int8",

@@ -54,12 +54,13 @@ struct LteConfig {
 };
 
 struct MethodConfig : OptimizerSettings {
-  std::string name = "CoMERA";         // for people
-  std::string weights = "tt";          // tt | dense | lora | lte
-  std::string weight_format = "full";  // full | bf16: of matrices, cores and tables | int8: of matrices inside blocks
-  std::string stash = "exact";         // exact | bf16 | int8
-  bool waist = false;                  // wide outputs of tensor trains are computed again in backward, not kept
-  int64_t checkpoint = 0;              // blocks between kept activations; 0 = all are kept
+  std::string name = "CoMERA";            // for people
+  std::string weights = "tt";             // tt | dense | lora | lte
+  std::string weight_format = "full";     // full | bf16: of matrices, cores and tables | int8: of matrices inside blocks
+  std::string stash = "exact";            // exact | bf16 | int8
+  std::string table_gradients = "dense";  // dense | rows: only rows that a batch looks up have a gradient and a step
+  bool waist = false;                     // wide outputs of tensor trains are computed again in backward, not kept
+  int64_t checkpoint = 0;                 // blocks between kept activations; 0 = all are kept
   MesaConfig mesa;
   WtaConfig wta;
   ComeraConfig comera;

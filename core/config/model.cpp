@@ -1,6 +1,7 @@
 #include "core/config/model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/config/tt_shape.h"
 
@@ -103,6 +104,31 @@ std::vector<ModelMatrix> mlp_matrices(const ModelConfig& model) {
   return all;
 }
 
+bool check_dlrm(const ModelConfig& model, Problems& problems) {
+  const DlrmConfig& c = model.dlrm;
+  bool sizes = problems.at_least(c.inputs, 1, "dlrm.inputs");
+  sizes &= problems.at_least(c.width, 1, "dlrm.width");
+  for (const int64_t rows : c.tables) sizes &= problems.at_least(rows, 1, "dlrm.tables");
+  for (const int64_t features : c.bottom) sizes &= problems.at_least(features, 1, "dlrm.bottom");
+  for (const int64_t features : c.top) sizes &= problems.at_least(features, 1, "dlrm.top");
+  return sizes;
+}
+
+std::vector<ModelMatrix> dlrm_matrices(const ModelConfig& model) {
+  const DlrmConfig& c = model.dlrm;
+  std::vector<ModelMatrix> all;
+  const auto add = [&](int64_t in, const std::vector<int64_t>& widths) {
+    for (const int64_t out : widths) all.push_back({"ffn_in", std::exchange(in, out), out, &TTKinds::ffn_in});
+    return in;
+  };
+  all.push_back({"ffn_in", add(c.inputs, c.bottom), c.width, &TTKinds::ffn_in});
+  const auto vectors = static_cast<int64_t>(c.tables.size()) + 1;
+  add(c.width + vectors * (c.itself ? vectors + 1 : vectors - 1) / 2, c.top);
+  for (const int64_t rows : c.tables)
+    if (rows >= c.least_tt_rows) all.push_back({"embedding", rows, c.width, &TTKinds::embedding, true});
+  return all;
+}
+
 // The models: core/models builds them.
 struct ModelKind {
   Choice choice;
@@ -114,6 +140,10 @@ constexpr ModelKind kKinds[] = {
     {{"encoder", "Text encoder", "Transformer encoder with a classifier, for text."}, false, check_encoder, encoder_matrices},
     {{"mlp", "Image network (MLP)", "Multilayer perceptron, for images."}, false, check_mlp, mlp_matrices},
     {{"decoder", "Text decoder", "Transformer decoder, for language models."}, true, check_decoder, decoder_matrices},
+    {{"dlrm", "Recommendation (DLRM)", "Tables of categorical columns, a bottom and a top MLP, dot interaction, for click-through rates."},
+     false,
+     check_dlrm,
+     dlrm_matrices},
 };
 
 // The tasks: core/tasks has their losses and scores.
@@ -253,12 +283,28 @@ void MlpConfig::fields(FieldVisitor& v) {
   v.field("dropout", dropout, {.title = "Dropout", .help = "dropout after each hidden layer", .range = {0, 0.95}});
 }
 
+void DlrmConfig::fields(FieldVisitor& v) {
+  v.field("inputs", inputs, {.title = "Numeric columns", .help = "numeric columns of an example", .range = {1, 1 << 20}});
+  v.field(
+      "tables", tables,
+      {.title = "Table rows", .help = "rows of the table of each categorical column; values beyond share rows", .range = {1, 2147483647}});
+  v.field("width", width, {.title = "Embedding width", .help = "features of a table row", .range = {1, 65536}});
+  v.field("bottom", bottom, {.title = "Bottom MLP", .help = "widths of the hidden layers over the numeric columns", .range = {1, 1 << 20}});
+  v.field("top", top, {.title = "Top MLP", .help = "widths of the hidden layers behind the interaction", .range = {1, 1 << 20}});
+  v.field("itself", itself, {.title = "Products with itself", .help = "the interaction has the product of each vector with itself, too"});
+  v.field("least_tt_rows", least_tt_rows,
+          {.title = "Least rows of a tensor train",
+           .help = "tables with fewer rows stay dense",
+           .range = {1, 2147483647},
+           .when = {"method.weights", {"tt"}}});
+}
+
 void ModelConfig::fields(FieldVisitor& v) {
   v.field("kind", kind, {.title = "Model kind", .help = "model family", .choices = choices_of(kKinds)});
   v.field("task", task,
           {.title = "Task", .help = "task that the outputs are trained for: its loss and scores", .choices = choices_of(kTasks)});
   v.field("classes", classes,
-          {.title = "Classes", .help = "classes of the task", .range = {2, 1000000}, .when = {"model.kind", {"encoder", "mlp"}}});
+          {.title = "Classes", .help = "classes of the task", .range = {2, 1000000}, .when = {"model.kind", {"encoder", "mlp", "dlrm"}}});
   v.field("length", length,
           {.title = "Sequence length",
            .unit = "tokens",
@@ -268,6 +314,7 @@ void ModelConfig::fields(FieldVisitor& v) {
   v.group("encoder", encoder, {.title = "Text encoder", .main = true, .when = {"model.kind", {"encoder"}}});
   v.group("decoder", decoder, {.title = "Text decoder", .main = true, .when = {"model.kind", {"decoder"}}});
   v.group("mlp", mlp, {.title = "Image network (MLP)", .main = true, .when = {"model.kind", {"mlp"}}});
+  v.group("dlrm", dlrm, {.title = "Recommendation (DLRM)", .main = true, .when = {"model.kind", {"dlrm"}}});
   v.group("tt", tt, {.title = "Tensor trains", .when = {"method.weights", {"tt"}}});
 }
 

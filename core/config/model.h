@@ -48,6 +48,19 @@ struct MlpConfig {
   void fields(FieldVisitor& v);
 };
 
+// Recommendation (METHODS.md 20).
+struct DlrmConfig {
+  int64_t inputs = 13;  // numbers of an example
+  // Rows of the table of each categorical column, as counted in the published subset of Criteo's display ads.
+  std::vector<int64_t> tables = {1460, 583,   10131227, 2202608, 305,  24,   12517, 633,     3,  93145, 5683,   8351593, 3194,
+                                 27,   14992, 5461306,  10,      5652, 2173, 4,     7046547, 18, 15,    286181, 105,     142572};
+  int64_t width = 16;  // features of a row
+  std::vector<int64_t> bottom = {512, 256, 64}, top = {512, 256};
+  bool itself = false;           // the interaction has the products of vectors with themselves, too
+  int64_t least_tt_rows = 1000;  // smaller tables stay dense
+  void fields(FieldVisitor& v);
+};
+
 // A matrix or table that may be a tensor train.
 struct ModelMatrix {
   const char* kind;  // its group in model.tt: "ffn_in"
@@ -57,13 +70,14 @@ struct ModelMatrix {
 };
 
 struct ModelConfig {
-  std::string kind = "encoder";         // encoder | decoder | mlp
+  std::string kind = "encoder";         // encoder | decoder | mlp | dlrm
   std::string task = "classification";  // what its outputs mean (core/tasks)
   int64_t classes = 3;
   int64_t length = 128;  // tokens a sequence at most
   EncoderConfig encoder;
   DecoderConfig decoder;
   MlpConfig mlp;
+  DlrmConfig dlrm;
   TTKinds tt;
   void fields(FieldVisitor& v);
   int64_t outputs() const;  // columns of the head, as the task needs them

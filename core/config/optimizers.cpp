@@ -33,7 +33,7 @@ void rule_field(FieldVisitor& v, std::string& rule, bool coded_adafactor) {
 }  // namespace
 
 OptimizerInfo AdamConfig::info() const {
-  return {.choice = {"adamw", "AdamW", "Two moments per parameter."}, .group = "adam", .adam = true};
+  return {.choice = {"adamw", "AdamW", "Two moments per parameter."}, .group = "adam", .adam = true, .by_rows = true};
 }
 
 // Betas and eps are arguments of a captured step, so they are fixed when a run starts; decay is read from
@@ -62,7 +62,8 @@ OptimizerInfo Adam8bitConfig::info() const {
                    {"method.flora.momentum_format", {"int8"}},
                    {"method.galore.rule", {"adam8bit"}},
                    {"method.coap.rule", {"adam8bit", "adafactor8bit"}}},
-          .adam = true};
+          .adam = true,
+          .by_rows = true};
 }
 
 void Adam8bitConfig::fields(FieldVisitor& v) {
@@ -125,7 +126,8 @@ void refresh_field(FieldVisitor& v, std::string& refresh) {
 OptimizerInfo GaloreConfig::info() const {
   return {.choice = {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
           .eps = rule == "adam8bit" ? 1e-8 : 1e-6,  // 8-bit moments are bitsandbytes'
-          .refreshes = true};
+          .refreshes = true,
+          .by_rows = true};
 }
 
 void GaloreConfig::fields(FieldVisitor& v) {
@@ -168,7 +170,10 @@ void QGaloreConfig::fields(FieldVisitor& v) {
 }
 
 OptimizerInfo CoapConfig::info() const {
-  return {.choice = {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."}, .eps = 1e-6, .refreshes = true};
+  return {.choice = {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."},
+          .eps = 1e-6,
+          .refreshes = true,
+          .by_rows = true};
 }
 
 void CoapConfig::fields(FieldVisitor& v) {
@@ -197,7 +202,8 @@ void CoapConfig::fields(FieldVisitor& v) {
 }
 
 OptimizerInfo GrassConfig::info() const {
-  return {.choice = {"grass", "Grass", "Moments of some rows or columns of each gradient."}, .adam = true, .refreshes = true};
+  return {
+      .choice = {"grass", "Grass", "Moments of some rows or columns of each gradient."}, .adam = true, .refreshes = true, .by_rows = true};
 }
 
 void GrassConfig::fields(FieldVisitor& v) {
@@ -224,7 +230,10 @@ void GrassConfig::fields(FieldVisitor& v) {
 }
 
 OptimizerInfo ApolloConfig::info() const {
-  return {.choice = {"apollo", "APOLLO", "The gradient, scaled by Adam on a random projection of it."}, .adam = true, .eps = 1e-6};
+  return {.choice = {"apollo", "APOLLO", "The gradient, scaled by Adam on a random projection of it."},
+          .adam = true,
+          .eps = 1e-6,
+          .by_rows = true};
 }
 
 void ApolloConfig::fields(FieldVisitor& v) {
@@ -308,7 +317,9 @@ void AdalomoConfig::fields(FieldVisitor& v) {
           {.title = "Minimum parameter rms", .help = "smallest root mean square that the learning rate is relative to", .range = {0, 1e6}});
 }
 
-OptimizerInfo LomoConfig::info() const { return {.choice = {"lomo", "LOMO", "Plain gradient descent: no moments."}, .update = "backward"}; }
+OptimizerInfo LomoConfig::info() const {
+  return {.choice = {"lomo", "LOMO", "Plain gradient descent: no moments."}, .by_rows = true, .update = "backward"};
+}
 
 void LomoConfig::fields(FieldVisitor& v) {
   v.field("clip_value", clip_value,

@@ -25,7 +25,7 @@ void TTKinds::fields(FieldVisitor& v) {
   v.group("ffn_in", ffn_in, {.title = "Feed-forward, first matrix"});
   v.group("ffn_out", ffn_out, {.title = "Feed-forward, second matrix", .when = transformer});
   v.group("classifier", classifier, {.title = "Classifier", .when = {"model.kind", {"encoder"}}});
-  v.group("embedding", embedding, {.title = "Embedding", .when = transformer});
+  v.group("embedding", embedding, {.title = "Embedding", .when = {"model.kind", {"encoder", "decoder", "dlrm"}}});
 }
 
 }  // namespace comera

@@ -1,4 +1,6 @@
 // y (T, D) = rows of a dense table (V, D) at ids (T).
+#include <utility>
+
 #include "core/layers/dense.h"
 #include "core/layers/grads.h"
 #include "core/layers/weights.h"
@@ -9,8 +11,10 @@ namespace {
 class DenseEmbedding final : public Layer {
  public:
   DenseEmbedding(const MatrixSpec& spec, LayerFactory& factory)
-      : table_(&factory.params().add(spec.name + ".weight", {spec.in, spec.out}, ParamKind::table, ParamGroup::rest, {Init::normal, spec.std})) {
+      : table_(&factory.params().add(spec.name + ".weight", {spec.in, spec.out}, ParamKind::table, ParamGroup::rest,
+                                     {Init::normal, spec.std})) {
     table_->trainable = spec.trainable;
+    table_->by_rows = true;
   }
 
   Tensor forward(Ctx& ctx, Tensor ids) override {
@@ -23,10 +27,7 @@ class DenseEmbedding final : public Layer {
   Tensor backward(Ctx& ctx, Tensor dy, Tensor) override {
     if (!table_->trainable) return {};
     CHECK(ids_, "backward of an embedding without its forward");
-    Tensor dtable = grad_room(ctx, *table_);
-    ctx.ops.scatter_rows(dtable, dy, ids_);
-    ids_ = {};
-    grad_ready(ctx, *table_, std::move(dtable));
+    grad_of_rows(ctx, *table_, dy, std::exchange(ids_, {}));
     return {};
   }
 

@@ -31,10 +31,10 @@ LayerFactory::Made LayerFactory::make_linear(const MatrixSpec& spec) {
 
 std::unique_ptr<Layer> LayerFactory::linear(const MatrixSpec& spec) { return make_linear(spec).layer; }
 
-std::unique_ptr<Layer> LayerFactory::embedding(const std::string& name, int64_t rows, int64_t columns, double std) {
-  CHECK(rows >= 1 && columns >= 1, name << ": " << rows << " x " << columns);
-  const MatrixSpec spec{.name = name, .in = rows, .out = columns, .std = std};
-  Made made = ask([&](WeightForm& form) { return form.table(spec, *this); });
+std::unique_ptr<Layer> LayerFactory::embedding(const MatrixSpec& spec) {
+  CHECK(spec.in >= 1 && spec.out >= 1, spec.name << ": " << spec.in << " x " << spec.out);
+  Made made;
+  if (!spec.dense) made = ask([&](WeightForm& form) { return form.table(spec, *this); });
   return made.layer ? std::move(made.layer) : make_dense_embedding(spec, *this);
 }
 

@@ -21,7 +21,10 @@ class LayerFactory {
     return linear({.name = name, .in = in, .out = out, .kind = kind});
   }
   // Table (rows, columns), whose entries begin with this standard deviation; ids (T) -> (T, columns).
-  std::unique_ptr<Layer> embedding(const std::string& name, int64_t rows, int64_t columns, double std = 1);
+  std::unique_ptr<Layer> embedding(const MatrixSpec& spec);
+  std::unique_ptr<Layer> embedding(const std::string& name, int64_t rows, int64_t columns, double std = 1) {
+    return embedding({.name = name, .in = rows, .out = columns, .std = std});
+  }
   // One layer for each spec, which read the same x.
   std::unique_ptr<Fan> fan(const std::vector<MatrixSpec>& specs);
 

@@ -32,6 +32,7 @@ struct MatrixSpec {
   Rows rows = Rows::tokens;
   double std = 1;         // of a table: initial standard deviation of its entries
   bool trainable = true;  // false: W and b are frozen
+  bool dense = false;     // of a table: no form is asked
   bool bias = true;       // false: no b; a tensor train, whose products carry b, then keeps one of zeros that is not trained
 };
 

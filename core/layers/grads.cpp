@@ -7,6 +7,16 @@ Tensor grad_room(Ctx& ctx, Param& param) {
   return ctx.temp(param.shape, "gradient");
 }
 
+void grad_of_rows(Ctx& ctx, Param& param, const Tensor& dy, const Tensor& ids) {
+  if (param.way == GradWay::rows) {
+    ctx.ops.run(op::ScatterDistinctRows{param.grad, param.rows, dy, ids, param.shape[0]});
+    return grad_ready(ctx, param, {});
+  }
+  Tensor dtable = grad_room(ctx, param);
+  ctx.ops.scatter_rows(dtable, dy, ids);
+  grad_ready(ctx, param, std::move(dtable));
+}
+
 void grad_ready(Ctx& ctx, Param& param, Tensor grad) {
   if (!param.trainable) return;
   const bool first = param.handed_over == 0, last = ++param.handed_over == param.uses;
@@ -18,6 +28,8 @@ void grad_ready(Ctx& ctx, Param& param, Tensor grad) {
     case GradWay::summed:
       ctx.ops.axpy(param.grad, 1, grad);
       return;
+    case GradWay::rows:
+      return;  // written by grad_of_rows()
     case GradWay::projected:
       CHECK(ctx.taker, param.name << ": no taker to project its gradient");
       ctx.taker->add_projected(ctx, param, grad);

@@ -20,6 +20,8 @@ class GradTaker {
 // is handed over. kept: Param::grad itself for the first contribution of a pass; otherwise a temporary. Of a frozen parameter it is
 // a temporary that nobody reads, for ops that compute several gradients at once.
 Tensor grad_room(Ctx& ctx, Param& param);
+// The gradient of a table (V, D) that was looked up at ids (T), of dy (T, D): computed and handed over, by rows where its way is so.
+void grad_of_rows(Ctx& ctx, Param& param, const Tensor& dy, const Tensor& ids);
 // Hands over what was written into the room. A parameter that is used several times a pass (Param::uses) is complete with its last one.
 void grad_ready(Ctx& ctx, Param& param, Tensor grad);
 

@@ -50,9 +50,10 @@ int64_t rank_values(const std::deque<RankLayer>& layers) {
 }
 
 struct IsCoded {};
+struct IsRows {};
 
-// Calls visit(param, value, grad), visit(param, scale, zero, IsCoded) and visit(state, value) for everything, and returns the two runs of
-// ranks.
+// Calls visit(param, value, grad), visit(param, scale, zero, IsCoded), visit(param, rows, IsRows) and visit(state, value) for everything,
+// and returns the two runs of ranks.
 template <class Params, class States, class Visit>
 std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& states, const std::deque<RankLayer>& layers, DType dtype,
                                     const Visit& visit) {
@@ -83,6 +84,7 @@ std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& stat
       visit(param, scale, weights.place(groups, dtype), IsCoded{});
     }
     visit(param, value, param.has_grad() ? layout.grads.place(param.grad_shape(), dtype) : Tensor());
+    if (param.has_grad() && param.way == GradWay::rows) visit(param, layout.states.place({param.projected[0]}, DType::i32), IsRows{});
   }
   CHECK(in_layers == in_params, in_params << " rank vectors, of which " << in_layers << " belong to a rank layer");
   for (auto& state : states) visit(state, layout.states.place(state.shape, dtype));
@@ -98,18 +100,21 @@ struct SetTensors {
     param.scale = scale;
     param.zero = zero;
   }
+  void operator()(Param& param, const Tensor& rows, IsRows) const { param.rows = rows; }
   void operator()(State& state, const Tensor& value) const { state.value = value; }
 };
 
 struct SetGradients {
   void operator()(Param& param, const Tensor&, const Tensor& grad) const { param.grad = grad; }
   void operator()(Param&, const Tensor&, const Tensor&, IsCoded) const {}
+  void operator()(Param&, const Tensor&, IsRows) const {}
   void operator()(State&, const Tensor&) const {}
 };
 
 struct OnlyCount {
   void operator()(const Param&, const Tensor&, const Tensor&) const {}
   void operator()(const Param&, const Tensor&, const Tensor&, IsCoded) const {}
+  void operator()(const Param&, const Tensor&, IsRows) const {}
   void operator()(const State&, const Tensor&) const {}
 };
 

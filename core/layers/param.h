@@ -41,6 +41,7 @@ enum class GradWay : unsigned char {
   kept,       // stands in Param::grad until the next step
   summed,     // added to Param::grad, which is cleared before the first part of a batch
   projected,  // as summed, but Param::grad has the smaller shape Param::projected, into which the optimizer brings each part
+  rows,       // stands in Param::grad, (N, D), of some rows of a table (V, D): those of Param::rows (op::ScatterDistinctRows)
   given,      // consumed while backward runs: Param::grad is empty and takes no memory
 };
 
@@ -55,14 +56,16 @@ struct Param {
   bool trainable = true;                     // false: frozen, without gradient and optimizer state
   int uses = 1;                              // contributions to its gradient a pass: 2 for a matrix that is used twice
   GradWay way = GradWay::kept;               // set before memory is planned
-  Shape projected = {};                      // of `grad` where its way is GradWay::projected
+  Shape projected = {};                      // of `grad` where its way is GradWay::projected or rows
+  bool by_rows = false;                      // a table whose layer can give its gradient by rows
+  Tensor rows = {};                          // (N) of GradWay::rows: a row of the table, each once; -1: none
   WeightFormat format = WeightFormat::full;  // set before memory is planned
   // Of the pass under way: contributions so far, and their sum where it is given away at last.
   int handed_over = 0;
   Tensor pending = {};
 
   bool has_grad() const { return trainable && way != GradWay::given; }
-  const Shape& grad_shape() const { return way == GradWay::projected ? projected : shape; }
+  const Shape& grad_shape() const { return way == GradWay::projected || way == GradWay::rows ? projected : shape; }
 
   bool coded() const { return format != WeightFormat::full; }
   DType stored_as(DType run) const { return format == WeightFormat::bf16 ? DType::bf16 : format == WeightFormat::int8 ? DType::u8 : run; }

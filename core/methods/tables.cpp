@@ -83,8 +83,21 @@ WeightFormat weight_format(const MethodConfig& config, const Param& param) {
   return config.weight_format == "bf16" && !vector ? WeightFormat::bf16 : WeightFormat::full;
 }
 
+namespace {
+
+bool steps_rows(const RunConfig& config) {
+  const MethodConfig& c = config.method;
+  const std::string rule = c.inner_rule();
+  const bool codes_tables = (c.optimizer == "adam8bit" || rule == "adam8bit") && c.adam8bit.embeddings;
+  return c.chosen().by_rows && !rule.starts_with("adafactor") && !codes_tables && c.weight_format != "bf16" && c.update != "backward" &&
+         config.train.micro_batches == 1;
+}
+
+}  // namespace
+
 // Rank vectors get the gradients of penalties as well, behind backward.
 GradWay grad_way(const RunConfig& config, const Param& param) {
+  if (config.method.table_gradients == "rows" && steps_rows(config) && param.by_rows && param.uses == 1) return GradWay::rows;
   if (config.method.update == "backward" && param.kind != ParamKind::rank_vector) return GradWay::given;
   return config.train.micro_batches > 1 ? GradWay::summed : GradWay::kept;
 }

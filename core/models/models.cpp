@@ -18,6 +18,7 @@ constexpr Row kModels[] = {
     {"encoder", encoder_inputs, make_encoder},
     {"mlp", mlp_inputs, make_mlp},
     {"decoder", decoder_inputs, make_decoder},
+    {"dlrm", dlrm_inputs, make_dlrm},
 };
 
 // A model, and around it what the forms of its matrices do for all layers together.

@@ -166,6 +166,7 @@ void Optimizer::update(Ctx& ctx, Param& param) { take(ctx, param, param.grad); }
 
 // The rule sees the decoded numbers of a coded parameter and makes the step at once, so one parameter is decoded at a time.
 void Optimizer::step(Ctx& ctx, Param& param, const Tensor& given) {
+  if (param.way == GradWay::rows) return step_rows(ctx, param, given);
   const States states(states_of(param));
   Tensor grad = given;
   if (param.way == GradWay::projected) {
@@ -181,6 +182,42 @@ void Optimizer::step(Ctx& ctx, Param& param, const Tensor& given) {
     numbers = param.value;
   }
   keep_numbers(ctx, param, numbers);
+}
+
+// The rule sees a parameter that has the rows of the gradient and no others. Places without a row are rows of zeros, which go nowhere.
+void Optimizer::step_rows(Ctx& ctx, Param& param, const Tensor& grad) {
+  const auto wide = [](const Tensor& t) { return t.view({t.size(0), t.count() / t.size(0)}); };
+  const auto taken = [&](const Tensor& table, const char* tag) {
+    const Tensor whole = wide(table), y = ctx.temp({grad.size(0), whole.size(1)}, tag);
+    ctx.ops.run(op::TakeRows{y, whole, param.rows});
+    return y;
+  };
+  const std::vector<ParamState>& whole = states_of(param);
+  of_rows_ = whole;
+  for (ParamState& state : of_rows_) {
+    CHECK(!state.spec.coded() && state.spec.shape[0] == param.shape[0], state.spec.name << " of '" << param.name << "' has no rows");
+    state.value = taken(state.value, "state of rows");
+  }
+  struct Rows {
+    Param& param;
+    const Tensor value = param.value;
+    const Shape shape = param.shape;
+    ~Rows() {
+      param.value = value;
+      param.shape = shape;
+    }
+  };
+  Tensor value = taken(param.value, "rows");
+  {
+    const Rows back{param};
+    param.value = value;
+    param.shape = grad.shape();
+    rule_->step(ctx, param, grad, States(of_rows_));
+    rule_->finish(ctx);
+  }
+  ctx.ops.run(op::PutRows{param.value, value, param.rows});
+  for (size_t i = 0; i < whole.size(); ++i) ctx.ops.run(op::PutRows{wide(whole[i].value), wide(of_rows_[i].value), param.rows});
+  for (ParamState& state : of_rows_) state.value = {};  // gives the temporaries back
 }
 
 bool Optimizer::refresh_due(uint64_t step) {

@@ -52,6 +52,7 @@ class Optimizer : public GradTaker {
 
  private:
   void step(Ctx& ctx, Param& param, const Tensor& grad);
+  void step_rows(Ctx& ctx, Param& param, const Tensor& grad);
   std::vector<ParamState>& states_of(const Param& param);
   void place(char* base, DType dtype);
   RefreshSchedule schedule() const { return {static_cast<int64_t>(refreshed_.size()), gap_, rule_->refreshes_together()}; }
@@ -61,6 +62,7 @@ class Optimizer : public GradTaker {
 
   const std::unique_ptr<Rule> rule_;
   std::vector<std::vector<ParamState>> states_;  // in order of attach
+  std::vector<ParamState> of_rows_;              // of the table whose rows are stepped
   std::unordered_map<const Param*, size_t> index_;
   std::unordered_map<const Param*, int64_t> refreshed_;  // by number, in order of attach
   int64_t gap_ = 1;

@@ -72,15 +72,22 @@ void apply_changes(Trainer& trainer, std::vector<ScheduledChange>& changes) {
   }
 }
 
-RunData open_run_data(const RunConfig& config) {
-  if (config.data.set.empty())
-    throw Error(ErrorCode::config, "no data set is given", "data.set is empty",
-                "use --set data.set=NAME; comera data list shows the names");
+DataSpec data_spec(const RunConfig& config) {
   DataSpec spec;
   spec.path = config.data.set;
   spec.vocab = config.data.vocab;
   spec.length = config.model.length;
   spec.assets = assets_folder();
+  spec.least_count = config.data.least_count;
+  if (config.model.kind == "dlrm") spec.tables = config.model.dlrm.tables;
+  return spec;
+}
+
+RunData open_run_data(const RunConfig& config) {
+  if (config.data.set.empty())
+    throw Error(ErrorCode::config, "no data set is given", "data.set is empty",
+                "use --set data.set=NAME; comera data list shows the names");
+  DataSpec spec = data_spec(config);
   RunData data;
   data.train = std::make_shared<FirstRows>(open_dataset(spec), config.data.train_rows);
   if (fs::is_regular_file(spec.path)) return data;  // a single file has no other split

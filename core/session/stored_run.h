@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "core/data/datasets.h"
 
 namespace comera {
 
@@ -46,6 +47,8 @@ void apply_changes(Trainer& trainer, std::vector<ScheduledChange>& changes);
 struct RunData {
   std::shared_ptr<const Dataset> train, validation;  // validation may be null
 };
+// Where the data of a config are: its training file.
+DataSpec data_spec(const RunConfig& config);
 // The data of a config. Throws as open_dataset().
 RunData open_run_data(const RunConfig& config);
 // The same, where it is still what the run was trained on; else throws Error(config): its steps could not be made again.

@@ -46,6 +46,10 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
   resize(params_);
   for (Param& param : params_.params()) {
     param.way = grad_way(config_, param);
+    if (param.way == GradWay::rows) {
+      const int64_t lookups = layout_.has_tokens() ? config_.token_capacity() : config_.part_batch();
+      param.projected = {std::min(lookups, param.shape[0]), param.shape[1]};
+    }
     param.format = weight_format(config_.method, param);
     optimizer_->attach(param);
   }

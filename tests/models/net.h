@@ -1,5 +1,6 @@
 // A whole model as the tests train it: batch on the device, one step = forward, loss, rank objective, backward, AdamW.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -65,10 +66,12 @@ inline TextBatch padded(const TextRows& rows, int64_t longest) {
 
 class Net {
  public:
-  Net(const ModelConfig& config, bool tensorise, DType dtype = DType::f64, std::unique_ptr<Stash> stash = make_exact_stash())
+  Net(const ModelConfig& config, bool tensorise, DType dtype = DType::f64, std::unique_ptr<Stash> stash = make_exact_stash(),
+      const std::function<void(ParamSet&)>& prepare = {})
       : config(config), rig(dtype, std::move(stash)) {
     LayerFactory factory(rig.params, *rig.stash, tensorise ? WeightForms{make_tt_form(config.tt)} : WeightForms());
     model = build_model(this->config, factory);
+    if (prepare) prepare(rig.params);
     rig.start();
     make_table();
   }
@@ -166,7 +169,10 @@ class Net {
   void grad_program(Ctx& ctx, Values& logits) {
     Tensor out = model->forward(ctx, batch);
     Tensor dlogits = ctx.temp(out.shape(), "dlogits");
-    ctx.ops.cross_entropy(ctx.results, dlogits, {}, out, batch.at("labels"));
+    if (config.task == "binary")
+      ctx.ops.binary_cross_entropy(ctx.results, dlogits, {}, out, batch.at("labels"));
+    else
+      ctx.ops.cross_entropy(ctx.results, dlogits, {}, out, batch.at("labels"));
     if (!ctx.ops.dry) logits = rig.get(out);
     out = {};
     if (table.ranks) {

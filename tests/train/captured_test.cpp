@@ -118,6 +118,12 @@ TEST(Captured, OptionsOfMethodsAndModels) {
          config.method.optimizer = "adam8bit";
          config.method.adam8bit.embeddings = true;
        }},
+      {"gradients of rows of tables",
+       [](RunConfig& config) {
+         if (config.model.kind == "mlp") config = scripted(clicks_config());
+         config.method.weights = "dense";
+         config.method.table_gradients = "rows";
+       }},
       {"groups of the int8 stash",
        [](RunConfig& config) {
          config.method.stash = "int8";
@@ -193,6 +199,7 @@ RunConfig shrunk(const std::string& preset) {
   decoder.vocab = small.vocab;
   config.train.micro_batches = std::min<int64_t>(config.train.micro_batches, 2);
   config.model.mlp.inputs = image.model.mlp.inputs;
+  config.model.dlrm = clicks_config().model.dlrm;
   for (int64_t& width : config.model.mlp.hidden) width = std::max<int64_t>(16, width / 32);
   TTKinds& tt = config.model.tt;
   for (TTOptions* options : {&tt.attention, &tt.ffn_in, &tt.ffn_out, &tt.classifier, &tt.embedding}) {

@@ -99,6 +99,34 @@ class Pieces final : public Dataset {
   DatasetInfo info_;
 };
 
+// Clicks: two categories say the label but for one in eight, the others and the numbers are noise.
+class Clicks final : public Dataset {
+ public:
+  static constexpr int64_t kRows[] = {50, 3, 40};
+  Clicks() {
+    info_.rows = 96;
+    info_.classes = 2;
+    info_.fingerprint = "clicks";
+    info_.fields.add({.name = "numbers", .dtype = DType::f32, .width = 4});
+    for (size_t c = 0; c < std::size(kRows); ++c) info_.fields.add({.name = "category" + std::to_string(c), .high = kRows[c]});
+    info_.fields.add({.name = "labels", .low = -1, .high = 2});
+  }
+  const DatasetInfo& info() const override { return info_; }
+  void read(int64_t row, int64_t, Columns& out) const override {
+    const Philox random{8, 0, static_cast<uint32_t>(row)};
+    std::vector<float>& numbers = out.reals["numbers"];
+    numbers.clear();
+    for (uint64_t i = 0; i < 4; ++i) numbers.push_back(uniform_half(random.word(i)));
+    for (size_t c = 0; c < std::size(kRows); ++c)
+      out.ints["category" + std::to_string(c)] = {static_cast<int32_t>(random.word(4 + c) % static_cast<uint32_t>(kRows[c]))};
+    const bool noise = random.word(9) % 8 == 0;
+    out.ints["labels"] = {(out.ints["category0"][0] + out.ints["category1"][0]) % 2 == (noise ? 1 : 0)};
+  }
+
+ private:
+  DatasetInfo info_;
+};
+
 // How they train: fast enough to see something, with a look for dead slices every ten steps.
 inline void set_course(RunConfig& config, int64_t steps, int64_t batch, double rate) {
   config.train.steps = steps;
@@ -145,6 +173,25 @@ inline RunConfig language_config() {
   return config;
 }
 
+inline RunConfig clicks_config() {
+  RunConfig config;
+  config.model.kind = "dlrm";
+  config.model.task = "binary";
+  config.model.classes = 2;
+  config.model.dlrm = {.inputs = 4,
+                       .tables = {std::begin(Clicks::kRows), std::end(Clicks::kRows)},
+                       .width = 8,
+                       .bottom = {12},
+                       .top = {16},
+                       .least_tt_rows = 10};
+  config.model.tt.ffn_in.rank = 5;
+  config.model.tt.ffn_in.cores = 2;
+  config.model.tt.embedding.rank = 6;
+  config.model.tt.embedding.cores = 2;
+  set_course(config, 120, 16, 1e-2);
+  return config;
+}
+
 inline const ComeraState& comera_of(Trainer& trainer) { return dynamic_cast<Comera&>(trainer.engine().method()).state(); }
 
 class Log : public TrainObserver {
@@ -162,6 +209,7 @@ class Log : public TrainObserver {
 inline std::shared_ptr<const Dataset> data_of(const RunConfig& config) {
   if (config.model.kind == "mlp") return std::make_shared<Blobs>();
   if (config.model.kind == "decoder") return std::make_shared<Pieces>();
+  if (config.model.kind == "dlrm") return std::make_shared<Clicks>();
   return std::make_shared<Sentences>();
 }
 
