@@ -1,4 +1,4 @@
-// comera data list | get | check
+// comera data list | get | check | show
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +114,24 @@ int check(const Context& context, const DataSpec& spec) {
   return 0;
 }
 
+int show(const Context& context, const DataSpec& spec, int64_t rows, int64_t length) {
+  const std::unique_ptr<Dataset> set = open_dataset(spec);
+  Json shown = Json::array();
+  for (int64_t row = 0; row < std::min(rows, set->info().rows); ++row) shown.push_back(set->shown(row, length));
+  if (context.json)
+    print_json({{"rows", shown}});
+  else
+    for (const Json& row : shown) std::cout << row.get<std::string>() << "\n";
+  return 0;
+}
+
+// Which columns of a text set are read.
+void add_columns(Verb& verb, DataSpec& spec) {
+  verb.option("--text", spec.columns.first, "column with the text");
+  verb.option("--second", spec.columns.second, "column with the second text of a pair");
+  verb.option("--label", spec.columns.label, "column with the label");
+}
+
 }  // namespace
 
 void add_data(Verb& program, Context& context) {
@@ -125,6 +143,7 @@ void add_data(Verb& program, Context& context) {
   struct Options {
     std::vector<std::string> names;
     bool allow_changed = false;
+    int64_t rows = 3, length = 64;
     DataSpec spec;
   };
   const auto options = std::make_shared<Options>();
@@ -137,9 +156,23 @@ void add_data(Verb& program, Context& context) {
   check_verb.option("path", options->spec.path, "file, folder or name of a data set").required();
   check_verb.option("--split", options->spec.split, "train, dev or test").shows_default();
   check_verb.option("--vocab", options->spec.vocab, "vocab.txt");
+  add_columns(check_verb, options->spec);
   check_verb.does([&context, options] {
     options->spec.assets = assets_folder();
     return check(context, options->spec);
+  });
+
+  Verb show_verb = verb.verb("show", "show the first rows as the model gets them, with their targets");
+  show_verb.option("path", options->spec.path, "file, folder or name of a data set").required();
+  show_verb.option("--split", options->spec.split, "train, dev or test").shows_default();
+  show_verb.option("--vocab", options->spec.vocab, "vocab.txt, or tokenizer.json of running text");
+  add_columns(show_verb, options->spec);
+  show_verb.option("--rows", options->rows, "rows to show").shows_default();
+  show_verb.option("--length", options->length, "tokens a row at most").shows_default();
+  show_verb.does([&context, options] {
+    options->spec.assets = assets_folder();
+    options->spec.length = options->length;
+    return show(context, options->spec, options->rows, options->length);
   });
 }
 

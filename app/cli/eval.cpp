@@ -34,6 +34,7 @@ Loaded load(const Context& context, const Options& options) {
   DataSpec spec = data_spec(config);
   if (!options.data.empty()) {
     if (config.model.kind == "dlrm") spec.training = find_data_file(spec);  // its tables are for the values there
+    if (spec.columns.any()) spec.label_names = open_dataset(spec)->info().label_names;
     spec.path = loaded.input->path();
   }
   spec.split = options.split;

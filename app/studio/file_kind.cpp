@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/data/criteo_pack.h"
 #include "core/data/datasets.h"
 #include "core/data/mapped_file.h"
 #include "core/data/text_lines.h"
@@ -92,6 +93,15 @@ bool is_texts(const std::string& path) {
   }
 }
 
+// Columns of any name, which the form of a new run then asks for.
+bool has_columns(const std::string& path, std::string_view head) {
+  const std::string end = fs::path(path).extension().string();
+  const std::string_view first = head.substr(0, head.find('\n'));
+  if (head.find('\0') != std::string_view::npos) return false;
+  return (end == ".csv" && first.find_first_of(",;") != std::string_view::npos) ||
+         (end == ".tsv" && first.find('\t') != std::string_view::npos) || (end == ".jsonl" && first.starts_with("{"));
+}
+
 }  // namespace
 
 FileKind kind_of_file(const std::string& path) {
@@ -108,7 +118,7 @@ FileKind kind_of_file(const std::string& path) {
   if (is_images(head) || (head.starts_with("\x1f\x8b") && is_packed_images(path))) return FileKind::data;
   if (looks_like_tfevents(path)) return FileKind::events;
   if (is_table(head)) return FileKind::table;
-  if (is_texts(path)) return FileKind::data;
+  if (is_texts(path) || has_columns(path, head) || CriteoPack::is(head)) return FileKind::data;
   return is_json(head) ? FileKind::config : FileKind::other;
 }
 

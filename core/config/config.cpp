@@ -11,6 +11,17 @@ void DataConfig::fields(FieldVisitor& v) {
   v.field("set", set, {.title = "Data set", .help = "data set: a name (comera data list) or a path"});
   v.field("vocab", vocab,
           {.title = "Vocabulary file", .help = "vocab.txt, of running text tokenizer.json; empty = the BERT vocabulary, or bytes"});
+  const When texts = {"model.kind", {"encoder"}};
+  v.field("text_column", text_column,
+          {.title = "Text column",
+           .help = "column (TSV, CSV) or key (JSONL) with the text; empty = sentence, text, sentence1, question, premise",
+           .when = texts});
+  v.field("second_column", second_column,
+          {.title = "Second text column",
+           .help = "column or key with the second text of a pair; empty = sentence2, sentence, question2, hypothesis",
+           .when = texts});
+  v.field("label_column", label_column,
+          {.title = "Label column", .help = "column or key with the label, a number or a name; empty = gold_label, label", .when = texts});
   v.field("pack", pack, {.title = "Pack sequences", .help = "pack whole sequences into a token budget: no padding"});
   v.field("token_budget", token_budget,
           {.title = "Token budget",
@@ -24,6 +35,11 @@ void DataConfig::fields(FieldVisitor& v) {
            .help = "categorical values with fewer rows in the training file share one table row",
            .range = {1, 1e9},
            .when = {"model.kind", {"dlrm"}}});
+  v.field("holdout", holdout,
+          {.title = "Holdout",
+           .help = "share of rows held out for validation where data.set is one file; 0 = none",
+           .more = "Every n-th row, n = 1 / share. A folder has its own validation split.",
+           .range = {0, 0.5}});
   v.field("train_rows", train_rows, {.title = "Training rows", .help = "train on the first rows only; 0 = all", .range = {0, 1e12}});
   v.field("validation_rows", validation_rows,
           {.title = "Validation rows", .help = "validate on the first rows only; 0 = all", .range = {0, 1e12}});
@@ -113,6 +129,16 @@ void interval_fields(TrainConfig& c, FieldVisitor& v) {
            .range = {0, 1e12},
            .usual = {0, 10000},
            .scale = Scale::log,
+           .live = Live::yes});
+  v.field("patience", c.patience,
+          {.title = "Patience",
+           .unit = "evaluations",
+           .help = "early stopping: the run ends after so many evaluations in a row without a better validation loss; 0 = never",
+           .range = {0, 1e6},
+           .live = Live::yes});
+  v.field("checkpoint_best", c.checkpoint_best,
+          {.title = "Checkpoint of the best",
+           .help = "write a checkpoint at each evaluation with the best validation loss so far",
            .live = Live::yes});
   v.field("checkpoint_every", c.checkpoint_every,
           {.title = "Checkpoint every",
@@ -216,6 +242,10 @@ RunConfig config_from_json(const Json& json, const std::string& source_name) {
           json.is_object() && json.contains("method") && json["method"].is_object() ? json["method"].value("galore", Json()) : Json();
       galore.contains("gap") && !galore.contains("refresh"))
     config.method.galore.refresh = "together";
+  // And one that was stored before there was a holdout has none.
+  if (json.is_object() && json.contains("data") && json["data"].is_object() && json["data"].contains("validation_rows") &&
+      !json["data"].contains("holdout"))
+    config.data.holdout = 0;
   fields_from_json(fields_of(config), with_current_names(json, source_name), problems);
   throw_problems(problems, source_name);
   return config;

@@ -13,12 +13,14 @@
 namespace comera {
 
 struct DataConfig {
-  std::string set = "";      // name of a known set, or a path
-  std::string vocab = "";    // vocab.txt of text sets; "" = the BERT vocabulary that ships with the program
-  bool pack = false;         // whole sequences into a token budget: padding costs nothing
-  int64_t token_budget = 0;  // tokens of a packed batch; 0 = half of batch * length
+  std::string set = "";    // name of a known set, or a path
+  std::string vocab = "";  // vocab.txt of text sets; "" = the BERT vocabulary that ships with the program
+  std::string text_column = "", second_column = "", label_column = "";  // of text sets; "" = found by the usual names
+  bool pack = false;                                                    // whole sequences into a token budget: padding costs nothing
+  int64_t token_budget = 0;                                             // tokens of a packed batch; 0 = half of batch * length
   double token_dropout = 0;  // share of the training tokens that are read as [UNK], drawn anew each epoch
   int64_t least_count = 1;   // of click logs: rarer values of a category share a row of its table
+  double holdout = 0.1;      // share of the rows of a single file, which has no other split, that validate; 0 = none
   int64_t train_rows = 0;    // use only the first rows; 0 = all
   int64_t validation_rows = 0;
   void fields(FieldVisitor& v);
@@ -37,9 +39,11 @@ struct TrainConfig {
   int64_t warmup = 0;
   double lr_final_fraction = 0.1;  // share of the rate left at the end of a linear or cosine schedule
   int64_t eval_every = 500;
+  int64_t patience = 0;             // evaluations in a row without a better validation loss that end the run; 0 = never
   int64_t checkpoint_every = 1000;  // steps; 0 = only at the end
   double checkpoint_minutes = 10;   // 0 = off
-  int64_t keep_checkpoints = 3;     // the newest ones; the best one is kept besides
+  int64_t keep_checkpoints = 3;     // the newest ones; the one nearest after the best score is kept besides
+  bool checkpoint_best = false;     // one at each evaluation with the best validation loss so far
   double max_steps_per_s = 0;       // 0 = no limit; changes no number (core/session/step_rate_limit.h)
   std::string precision = "f32";    // f32 | f64
   std::string matmul = "fp32";      // fp32 | tf32 | bf16 | fp8: products of an f32 run

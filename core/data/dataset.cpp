@@ -9,6 +9,23 @@ BatchField labels_of(const DatasetInfo& info) {
 
 }  // namespace
 
+std::string Dataset::label_text(int32_t label) const {
+  const std::vector<std::string>& names = info().label_names;
+  if (label < 0) return "no label";
+  return static_cast<size_t>(label) < names.size() ? names[static_cast<size_t>(label)] : "class " + std::to_string(label);
+}
+
+std::string Dataset::shown(int64_t row, int64_t max_length) const {
+  Columns columns;
+  read(row, max_length, columns);
+  std::string text;
+  for (const auto& [name, values] : columns.reals) text += name + ": " + std::to_string(values.size()) + " numbers, ";
+  for (const auto& [name, values] : columns.ints)
+    if (name != "labels") text += name + " " + std::to_string(values[0]) + ", ";
+  if (text.ends_with(", ")) text.resize(text.size() - 2);
+  return text + "  ->  " + label_text(columns.ints.at("labels")[0]);
+}
+
 void describe_texts(DatasetInfo& info) {
   info.holds = "text";
   info.fields = {};

@@ -42,6 +42,11 @@ class Dataset {
   // Fills the fields of row 0..rows-1. At most `max_length` tokens: of a text the last token of the longer side is dropped (the first
   // side's on a tie) until both fit (METHODS.md 1.3).
   virtual void read(int64_t row, int64_t max_length, Columns& out) const = 0;
+  // A row as the model gets it, for people: its tokens, or what the set can say of it, and what counts in the loss.
+  virtual std::string shown(int64_t row, int64_t max_length) const;
+
+ protected:
+  std::string label_text(int32_t label) const;  // its name, its number, or "no label"
 };
 
 struct BatchOptions {

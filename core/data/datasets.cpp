@@ -33,7 +33,8 @@ std::unique_ptr<Dataset> open_texts(const std::string& path, const DataSpec& spe
   if (spec.vocab.empty() && spec.assets.empty())
     throw Error(ErrorCode::config, "no vocabulary for " + path, "texts need a vocab.txt", "set data.vocab");
   const std::string vocab = !spec.vocab.empty() ? spec.vocab : (fs::path(spec.assets) / "vocab" / "bert-uncased.txt").string();
-  return std::make_unique<GlueDataset>(path, std::make_shared<const Tokenizer>(vocab), spec.classes);
+  return std::make_unique<GlueDataset>(path, std::make_shared<const Tokenizer>(vocab),
+                                       GlueDataset::Options{spec.classes, spec.columns, spec.label_names});
 }
 
 bool is_stream(const std::string& path, std::string_view) { return TextStream::is(path); }
@@ -63,7 +64,7 @@ struct Format {
   std::vector<const char*> endings;  // behind the name of the split, the most usual first
 };
 const Format kFormats[] = {
-    {nullptr, open_texts, "_matched", "", {".tsv", ".jsonl"}},
+    {nullptr, open_texts, "_matched", "", {".tsv", ".jsonl", ".csv"}},
     {is_stream, open_stream, "", "", {".txt"}},
     {is_clicks, open_clicks, "", "", {".tsv.gz", ".txt.gz"}},
     {is_images, open_images, "", "t10k", {"-images-idx3-ubyte", "-images-idx3-ubyte.gz", "-images.idx3-ubyte", "-images.idx3-ubyte.gz"}},
@@ -96,7 +97,7 @@ std::string split_in(const fs::path& folder, const std::string& split) {
     if (!find_split(folder, other).empty()) there += (there.empty() ? "" : ", ") + std::string(other);
   throw Error(ErrorCode::config, folder.string() + " has no split '" + split + "'",
               there.empty() ? "no data file is in it" : "it has " + there,
-              there.empty() ? "a folder must have train.tsv, train.jsonl, train.txt or train-images-idx3-ubyte"
+              there.empty() ? "a folder must have train.tsv, train.csv, train.jsonl, train.txt or train-images-idx3-ubyte"
                             : "choose one of the sets, or name a file");
 }
 

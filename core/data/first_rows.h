@@ -19,6 +19,7 @@ class FirstRows final : public Dataset {
   }
   const DatasetInfo& info() const override { return info_; }
   void read(int64_t row, int64_t max_length, Columns& out) const override { data_->read(row, max_length, out); }
+  std::string shown(int64_t row, int64_t max_length) const override { return data_->shown(row, max_length); }
 
  private:
   std::shared_ptr<const Dataset> data_;

@@ -35,15 +35,17 @@ void cut_pair(std::vector<int32_t>& a, std::vector<int32_t>& b, int64_t budget) 
   b.resize(nb);
 }
 
-GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, int64_t classes)
-    : file_(path), layout_(path, file_.bytes()), tokenizer_(std::move(tokenizer)) {
+GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, const Options& options)
+    : file_(path), layout_(path, file_.bytes(), options.columns), tokenizer_(std::move(tokenizer)) {
   CHECK(tokenizer_, "a text set needs a tokenizer");
-  const std::vector<std::string> names = read_label_names(names_path(path));
+  const int64_t classes = options.classes;
+  std::vector<std::string> names = read_label_names(names_path(path));
   if (classes > 0 && !names.empty() && static_cast<int64_t>(names.size()) != classes)
     throw Error(ErrorCode::config, names_path(path) + " does not fit",
                 "it names " + std::to_string(names.size()) + " classes, " + std::to_string(classes) + " are asked for",
                 "correct the model or the file");
-  Labels labels(names, classes);
+  if (names.empty()) names = options.label_names;
+  Labels labels(names, classes, options.columns.any() || path.ends_with(".csv"));
   std::vector<std::string> joined;
   std::string joined_content;
   info_.labelled = layout_.labelled();
@@ -66,10 +68,8 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
   std::string why;
   size_t line = 0;  // of the rows, for the joined labels
   for (size_t offset = layout_.first_row(), next; offset < bytes.size(); offset = next, ++line) {
-    const size_t end = bytes.find('\n', offset);
-    next = end == std::string_view::npos ? bytes.size() : end + 1;
-    if (!layout_.parse(line_at(bytes, offset), fields, why)) {
-      const bool last = end == std::string_view::npos;
+    if (!layout_.parse(layout_.row_at(bytes, offset, next), fields, why)) {
+      const bool last = next == bytes.size() && bytes.back() != '\n';
       bad_line(offset, "not a row of this file", why,
                last ? "the file ends in the middle of this line: get it again" : "correct or remove this line");
     }
@@ -91,6 +91,9 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
     offsets_.push_back(static_cast<int64_t>(offset));
     labels_.push_back(label);
   }
+  if (const std::vector<int32_t> order = labels.order(); !order.empty())
+    for (int32_t& label : labels_)
+      if (label >= 0) label = order[static_cast<size_t>(label)];
   if (line < joined.size())
     throw Error(ErrorCode::config, labels_path(file_.path()) + " does not fit " + file_.path(),
                 "it has " + std::to_string(joined.size()) + " labels for " + std::to_string(line) + " rows", "get both files again");
@@ -146,7 +149,8 @@ void GlueDataset::read(int64_t row, int64_t max_length, Columns& out) const {
   const auto offset = static_cast<size_t>(offsets_[static_cast<size_t>(row)]);
   TextFields fields;
   std::string why;
-  if (!layout_.parse(line_at(file_.bytes(), offset), fields, why))
+  size_t next = 0;
+  if (!layout_.parse(layout_.row_at(file_.bytes(), offset, next), fields, why))
     bad_line(offset, "the row changed", why, "do not write to a file that is in use");
   std::vector<int32_t> a = tokenizer_->encode(fields.first),
                        b = layout_.pair() ? tokenizer_->encode(fields.second) : std::vector<int32_t>();
@@ -165,6 +169,14 @@ void GlueDataset::read(int64_t row, int64_t max_length, Columns& out) const {
     segments.resize(ids.size(), 1);
   }
   out.ints["labels"].assign(1, labels_[static_cast<size_t>(row)]);
+}
+
+std::string GlueDataset::shown(int64_t row, int64_t max_length) const {
+  Columns columns;
+  read(row, max_length, columns);
+  std::string text;
+  for (const int32_t id : columns.ints.at("ids")) text += (text.empty() ? "" : " ") + tokenizer_->token(id);
+  return text + "  ->  " + label_text(columns.ints.at("labels")[0]);
 }
 
 }  // namespace comera

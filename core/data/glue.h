@@ -1,4 +1,4 @@
-// Text sets: GLUE's TSV files (MNLI, QNLI, SST-2 and their like) and JSONL files with the same names.
+// Text sets: GLUE's TSV files (MNLI, QNLI, SST-2 and their like), CSV and JSONL files, with the same names or with columns that are named.
 #pragma once
 #include <memory>
 #include <string>
@@ -19,12 +19,20 @@ namespace comera {
 // ("index<tab>prediction", one line a row); labels.txt beside it names the classes.
 class GlueDataset final : public Dataset {
  public:
-  // `classes`: 0 = the names' count, else the largest label in the file + 1. Reads the whole file once. Throws
-  // Error(config) naming file and line for the first row that is not right; Error(not_found) for a missing file.
-  GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, int64_t classes = 0);
+  struct Options {
+    int64_t classes = 0;  // 0 = the names' count, else the largest label in the file + 1
+    ColumnNames columns = {};
+    std::vector<std::string> label_names = {};  // of the training file, where no labels.txt names the classes
+  };
+  // Labels that are texts become classes in alphabetical order where columns are asked for or the file is a CSV. Reads the whole file once.
+  // Throws Error(config) naming file and line for the first row that is not right; Error(not_found) for a missing file.
+  GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, const Options& options);
+  GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, int64_t classes = 0)
+      : GlueDataset(path, std::move(tokenizer), Options{classes}) {}
 
   const DatasetInfo& info() const override { return info_; }
   void read(int64_t row, int64_t max_length, Columns& out) const override;
+  std::string shown(int64_t row, int64_t max_length) const override;
 
  private:
   void scan(Labels& labels, const std::vector<std::string>& joined);
@@ -36,7 +44,7 @@ class GlueDataset final : public Dataset {
   const TextLayout layout_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   DatasetInfo info_;
-  std::vector<int64_t> offsets_;  // (rows) of the line
+  std::vector<int64_t> offsets_;  // (rows) where it starts
   std::vector<int32_t> labels_;   // (rows)
 };
 

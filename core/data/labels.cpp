@@ -10,6 +10,7 @@ namespace {
 
 // A label column that holds anything else (an id, a score) is told from classes by this bound.
 constexpr int64_t kMostClasses = 65536;
+constexpr size_t kMostNames = 1000;  // a column with more of them is no label
 
 const std::vector<std::string> kMnli = {"entailment", "neutral", "contradiction"};
 const std::vector<std::string> kQnli = {"entailment", "not_entailment"};
@@ -28,13 +29,23 @@ std::string quoted(std::string_view text) {
 
 }  // namespace
 
-Labels::Labels(std::vector<std::string> names, int64_t classes) : own_names_(std::move(names)), fixed_classes_(classes) {}
+Labels::Labels(std::vector<std::string> names, int64_t classes, bool learns)
+    : own_names_(std::move(names)), fixed_classes_(classes), learns_(learns && own_names_.empty()) {}
 
 int32_t Labels::from_name(std::string_view text, std::string& why) {
   if (!own_names_.empty()) {
     const int32_t own = index_of(own_names_, text);
-    if (own < 0) why = "the label is " + quoted(text) + ", which labels.txt does not name";
+    if (own < 0) why = "the label is " + quoted(text) + ", neither in the training data nor in labels.txt";
     return own;
+  }
+  if (learns_) {
+    const auto known = learned_.find(text);
+    if (known != learned_.end()) return known->second;
+    if (text.empty() || learned_.size() == kMostNames) {
+      why = text.empty() ? "the label is empty" : "the column has more than " + std::to_string(kMostNames) + " different labels";
+      return -1;
+    }
+    return learned_.emplace(text, static_cast<int32_t>(learned_.size())).first->second;
   }
   const int32_t mnli = index_of(kMnli, text), qnli = index_of(kQnli, text);
   if (mnli < 0 && qnli < 0) {
@@ -72,6 +83,13 @@ int32_t Labels::number_of(std::string_view text, std::string& why) {
   return static_cast<int32_t>(number);
 }
 
+std::vector<int32_t> Labels::order() const {
+  std::vector<int32_t> order(learned_.size());
+  int32_t place = 0;
+  for (const auto& [name, number] : learned_) order[static_cast<size_t>(number)] = place++;
+  return order;
+}
+
 int64_t Labels::classes() const {
   if (fixed_classes_ > 0) return fixed_classes_;
   const auto names_known = static_cast<int64_t>(names().size());
@@ -79,7 +97,10 @@ int64_t Labels::classes() const {
 }
 
 std::vector<std::string> Labels::names() const {
+  std::vector<std::string> learned;
+  for (const auto& [name, number] : learned_) learned.push_back(name);
   std::vector<std::string> names = !own_names_.empty() ? own_names_
+                                   : !learned.empty()  ? learned
                                    : !words_           ? std::vector<std::string>()
                                    : not_entailment_   ? kQnli
                                                        : kMnli;

@@ -18,21 +18,53 @@ constexpr Columns kTexts[] = {{"sentence1", "sentence2"}, {"question", "sentence
                               {"premise", "hypothesis"},  {"sentence", nullptr},    {"text", nullptr}};
 constexpr const char* kLabels[] = {"gold_label", "label"};
 
-std::vector<std::string_view> split_tabs(std::string_view line) {
-  std::vector<std::string_view> cells;
-  for (size_t start = 0;;) {
-    const size_t tab = line.find('\t', start);
-    cells.push_back(line.substr(start, tab - start));
-    if (tab == std::string_view::npos) return cells;
-    start = tab + 1;
+// The end of a row of a CSV file: a line end outside of quotes.
+size_t end_of_quoted_row(std::string_view bytes, size_t offset) {
+  bool quoted = false;
+  for (size_t at = offset; at < bytes.size(); ++at) {
+    if (bytes[at] == '"') quoted = !quoted;
+    if (bytes[at] == '\n' && !quoted) return at;
+  }
+  return std::string_view::npos;
+}
+
+// The cells of a row. Quotes have a meaning in CSV only. False and one line in `why` where they do not fit.
+bool split(std::string_view row, char separator, std::vector<std::string>& cells, std::string& why) {
+  const bool quotes = separator != '\t';
+  cells.clear();
+  for (size_t at = 0;;) {
+    std::string cell;
+    if (quotes && at < row.size() && row[at] == '"') {
+      for (++at;; ++at) {
+        if (at >= row.size()) {
+          why = "a quoted cell has no end";
+          return false;
+        }
+        if (row[at] == '"' && (at + 1 >= row.size() || row[at + 1] != '"')) break;
+        if (row[at] == '"') ++at;
+        cell += row[at];
+      }
+      ++at;
+      if (at < row.size() && row[at] != separator) {
+        why = "text follows the quote that ends cell " + std::to_string(cells.size() + 1);
+        return false;
+      }
+    } else {
+      const size_t end = std::min(row.size(), row.find(separator, at));
+      cell = row.substr(at, end - at);
+      at = end;
+    }
+    cells.push_back(std::move(cell));
+    if (at >= row.size()) return true;
+    ++at;
   }
 }
 
-// The text of a JSON string or whole number; false for anything else.
+// The text of a JSON string, whole number or truth value; false for anything else.
 bool text_of(const Json& value, std::string& out) {
   if (value.is_string())
     out = value.get<std::string>();
-  else if (value.is_number_integer())
+  else if (value.is_number_integer() || value.is_boolean())
     out = value.dump();
   else
     return false;
@@ -61,63 +93,82 @@ int64_t line_number(std::string_view bytes, size_t offset) {
   return 1 + std::count(begin, begin + static_cast<std::ptrdiff_t>(std::min(offset, bytes.size())), '\n');
 }
 
-TextLayout::TextLayout(const std::string& name, std::string_view bytes) {
+TextLayout::TextLayout(const std::string& name, std::string_view bytes, const ColumnNames& wanted) {
   check_is_text(name, bytes);
   if (bytes.starts_with("\xEF\xBB\xBF")) first_row_ = 3;  // byte order mark
   const std::string_view first_line = line_at(bytes, first_row_);
-  std::vector<std::string> columns;
   json_ = first_line.starts_with("{");
   if (json_) {
     const Json row = Json::parse(first_line, nullptr, false);
     if (!row.is_object())
       throw Error(ErrorCode::config, name + ":1: not a JSON object", "the line cannot be parsed",
                   "one JSON object a line, or a TSV with a header line");
-    for (const auto& item : row.items()) columns.push_back(item.key());
+    for (const auto& item : row.items()) names_.push_back(item.key());
   } else {
-    for (std::string_view cell : split_tabs(first_line)) columns.emplace_back(cell);
-    columns_ = columns.size();
-    first_row_ = std::min(bytes.size(), bytes.find('\n'));
-    if (first_row_ < bytes.size()) ++first_row_;
+    if (name.ends_with(".csv"))
+      separator_ = first_line.find(',') == std::string_view::npos && first_line.find(';') != std::string_view::npos ? ';' : ',';
+    size_t next = 0;
+    std::string why;
+    if (!split(row_at(bytes, first_row_, next), separator_, names_, why))
+      throw Error(ErrorCode::config, name + ":1: not a header line", why, "the first line must have the names of the columns");
+    first_row_ = next;
   }
-  find_columns(name, columns);
+  find_columns(name, wanted);
 }
 
-void TextLayout::find_columns(const std::string& name, const std::vector<std::string>& columns) {
-  const auto at = [&](const char* column) {
-    return static_cast<size_t>(std::find(columns.begin(), columns.end(), column) - columns.begin());
+void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted) {
+  const auto at = [&](const std::string& column) {
+    return static_cast<size_t>(std::find(names_.begin(), names_.end(), column) - names_.begin());
   };
-  const auto has = [&](const char* column) { return at(column) < columns.size(); };
-  const Columns* texts =
-      std::find_if(std::begin(kTexts), std::end(kTexts), [&](const Columns& c) { return has(c.first) && (!c.second || has(c.second)); });
-  if (texts == std::end(kTexts)) {
+  const auto has = [&](const std::string& column) { return at(column) < names_.size(); };
+  const auto missing = [&](const std::string& what, const std::string& hint) {
     std::string seen;
-    for (const std::string& column : columns) seen += (seen.empty() ? "" : ", ") + column.substr(0, 20);
-    throw Error(ErrorCode::config, name + ":1: no columns to read", (json_ ? "the keys are: " : "the header has: ") + seen.substr(0, 120),
-                "needed are sentence1 and sentence2 (or question and sentence), or sentence, and gold_label or label");
+    for (const std::string& column : names_) seen += (seen.empty() ? "" : ", ") + column.substr(0, 20);
+    throw Error(ErrorCode::config, name + ":1: " + what, (json_ ? "the keys are: " : "the header has: ") + seen.substr(0, 120), hint);
+  };
+  for (const std::string* column : {&wanted.first, &wanted.second, &wanted.label})
+    if (!column->empty() && !has(*column)) missing("no column '" + *column + "'", "name a column that is there");
+  if (!wanted.second.empty() && wanted.first.empty()) missing("a second text column without a first one", "set data.text_column, too");
+  first_key_ = wanted.first, second_key_ = wanted.second, label_key_ = wanted.label;
+  if (first_key_.empty()) {
+    const Columns* texts =
+        std::find_if(std::begin(kTexts), std::end(kTexts), [&](const Columns& c) { return has(c.first) && (!c.second || has(c.second)); });
+    if (texts == std::end(kTexts))
+      missing(
+          "no columns to read",
+          "set data.text_column and data.label_column, or name them sentence1 and sentence2 (or question and sentence), or sentence, and "
+          "gold_label or label");
+    first_key_ = texts->first, second_key_ = texts->second ? texts->second : "";
   }
-  pair_ = texts->second != nullptr;
-  first_key_ = texts->first, first_at_ = at(texts->first);
-  if (pair_) second_key_ = texts->second, second_at_ = at(texts->second);
-  for (const char* label : kLabels) {
-    if (labelled_ || !has(label)) continue;
-    labelled_ = true;
-    label_key_ = label, label_at_ = at(label);
-  }
+  for (const char* label : kLabels)
+    if (label_key_.empty() && has(label)) label_key_ = label;
+  pair_ = !second_key_.empty();
+  labelled_ = !label_key_.empty();
+  first_at_ = at(first_key_), second_at_ = at(second_key_), label_at_ = at(label_key_);
 }
 
-bool TextLayout::parse(std::string_view line, TextFields& out, std::string& why) const {
-  return json_ ? parse_json_line(line, out, why) : parse_tsv(line, out, why);
+std::string_view TextLayout::row_at(std::string_view bytes, size_t offset, size_t& next) const {
+  const size_t end = separator_ == '\t' || json_ ? bytes.find('\n', offset) : end_of_quoted_row(bytes, offset);
+  next = end == std::string_view::npos ? bytes.size() : end + 1;
+  std::string_view row = bytes.substr(offset, end == std::string_view::npos ? end : end - offset);
+  if (row.ends_with('\r')) row.remove_suffix(1);
+  return row;
 }
 
-bool TextLayout::parse_tsv(std::string_view line, TextFields& out, std::string& why) const {
-  const std::vector<std::string_view> cells = split_tabs(line);
-  if (cells.size() != columns_) {
-    why = "it has " + std::to_string(cells.size()) + " columns, the header has " + std::to_string(columns_);
+bool TextLayout::parse(std::string_view row, TextFields& out, std::string& why) const {
+  return json_ ? parse_json_line(row, out, why) : parse_cells(row, out, why);
+}
+
+bool TextLayout::parse_cells(std::string_view row, TextFields& out, std::string& why) const {
+  std::vector<std::string> cells;
+  if (!split(row, separator_, cells, why)) return false;
+  if (cells.size() != names_.size()) {
+    why = "it has " + std::to_string(cells.size()) + " columns, the header has " + std::to_string(names_.size());
     return false;
   }
   out.first = cells[first_at_];
-  out.second = pair_ ? cells[second_at_] : std::string_view();
-  out.label = labelled_ ? cells[label_at_] : std::string_view();
+  out.second = pair_ ? cells[second_at_] : std::string();
+  out.label = labelled_ ? cells[label_at_] : std::string();
   return true;
 }
 

@@ -1,4 +1,4 @@
-// The two layouts of text sets: a TSV with a header line (GLUE), and one JSON object a line.
+// The layouts of text sets: a TSV (GLUE) or CSV with a header line, and one JSON object a line.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,32 +11,45 @@ struct TextFields {  // one row as it stands in the file
   std::string first, second, label;
 };
 
-// Finds the columns by name. Immutable after construction; any thread may parse.
+// Columns, or keys, that are asked for by name; "" = found by the names below.
+struct ColumnNames {
+  std::string first, second, label;
+  bool operator==(const ColumnNames&) const = default;
+  bool any() const { return !first.empty() || !second.empty() || !label.empty(); }
+};
+
+// Finds the columns by name. A CSV file (.csv) is one of RFC 4180: cells may stand in quotes and then have commas, line ends and doubled
+// quotes; its separator is a semicolon where the header has no comma. Immutable after construction; any thread may parse.
 //   two sentences: sentence1+sentence2, question+sentence, question1+question2, premise+hypothesis
 //   one sentence:  sentence, text
 //   label:         gold_label, label (may be missing: a test file)
 class TextLayout {
  public:
-  // `bytes` is the whole file `name`. Throws Error(config) when it is binary or none of the columns is there.
-  TextLayout(const std::string& name, std::string_view bytes);
+  // `bytes` is the whole file `name`. Throws Error(config) when it is binary or a column that is asked for, or all of the usual ones, are
+  // not there.
+  TextLayout(const std::string& name, std::string_view bytes, const ColumnNames& wanted = {});
 
   bool json() const { return json_; }
   bool pair() const { return pair_; }
   bool labelled() const { return labelled_; }
   size_t first_row() const { return first_row_; }  // offset of the first line that is a row
+  const std::vector<std::string>& columns() const { return names_; }
 
-  // False and one line in `why` when `line` (without its newline) is no such row.
-  bool parse(std::string_view line, TextFields& out, std::string& why) const;
+  // The row that starts at `offset`, without its line end; `next` is where the next one starts.
+  std::string_view row_at(std::string_view bytes, size_t offset, size_t& next) const;
+  // False and one line in `why` when `row` is no such row.
+  bool parse(std::string_view row, TextFields& out, std::string& why) const;
 
  private:
-  void find_columns(const std::string& name, const std::vector<std::string>& columns);
-  bool parse_tsv(std::string_view line, TextFields& out, std::string& why) const;
+  void find_columns(const std::string& name, const ColumnNames& wanted);
+  bool parse_cells(std::string_view row, TextFields& out, std::string& why) const;
   bool parse_json_line(std::string_view line, TextFields& out, std::string& why) const;
 
   bool json_ = false, pair_ = false, labelled_ = false;
+  char separator_ = '\t';  // of cells; in a CSV file cells may be quoted
   size_t first_row_ = 0;
-  size_t columns_ = 0;                                  // TSV: how many a line must have
-  size_t first_at_ = 0, second_at_ = 0, label_at_ = 0;  // TSV
+  std::vector<std::string> names_;                      // of the columns, of JSON those of the first row
+  size_t first_at_ = 0, second_at_ = 0, label_at_ = 0;  // TSV, CSV
   std::string first_key_, second_key_, label_key_;      // JSON
 };
 

@@ -19,7 +19,8 @@ TextStream::TextStream(const std::string& path, int64_t length, const std::strin
   info_.vocab_size = kBytes;
   std::string made_of = sha256_hex(file_.bytes()) + "/" + std::to_string(length);
   if (!tokenizer.empty()) {
-    const BpeTokenizer bpe(tokenizer);
+    tokenizer_ = std::make_unique<const BpeTokenizer>(tokenizer);
+    const BpeTokenizer& bpe = *tokenizer_;
     tokens_ = bpe.encode(file_.bytes());
     info_.vocab_size = bpe.size();
     info_.vocab_fingerprint = bpe.fingerprint();
@@ -45,6 +46,16 @@ void TextStream::read(int64_t row, int64_t max_length, Columns& out) const {
     ids.push_back(token(i));
     labels.push_back(i + 1 < count() ? token(i + 1) : -1);
   }
+}
+
+std::string TextStream::shown(int64_t row, int64_t max_length) const {
+  Columns columns;
+  read(row, max_length, columns);
+  std::string text;
+  for (const int32_t id : columns.ints.at("ids"))
+    text += tokenizer_ ? "[" + tokenizer_->token(id) + "]" : std::string(1, static_cast<char>(id < ' ' || id > '~' ? '.' : id));
+  const std::vector<int32_t>& labels = columns.ints.at("labels");
+  return text + "  ->  the next token of " + std::to_string(std::count_if(labels.begin(), labels.end(), [](int32_t l) { return l >= 0; }));
 }
 
 }  // namespace comera

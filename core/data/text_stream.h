@@ -17,6 +17,7 @@ class TextStream final : public Dataset {
 
   const DatasetInfo& info() const override { return info_; }
   void read(int64_t row, int64_t max_length, Columns& out) const override;
+  std::string shown(int64_t row, int64_t max_length) const override;
 
  private:
   size_t count() const { return info_.vocab_fingerprint.empty() ? file_.bytes().size() : tokens_.size(); }
@@ -24,6 +25,7 @@ class TextStream final : public Dataset {
 
   const MappedFile file_;
   const int64_t length_;
+  std::unique_ptr<const BpeTokenizer> tokenizer_;  // null: tokens are bytes
   std::vector<int32_t> tokens_;
   DatasetInfo info_;
 };

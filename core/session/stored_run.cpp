@@ -8,6 +8,7 @@
 #include "core/config/renamed_settings.h"
 #include "core/data/datasets.h"
 #include "core/data/first_rows.h"
+#include "core/data/holdout.h"
 #include "core/records/events.h"
 #include "core/store/run_reader.h"
 #include "core/train/trainer.h"
@@ -78,6 +79,7 @@ DataSpec data_spec(const RunConfig& config) {
   spec.vocab = config.data.vocab;
   spec.length = config.model.length;
   spec.assets = assets_folder();
+  spec.columns = {config.data.text_column, config.data.second_column, config.data.label_column};
   spec.least_count = config.data.least_count;
   if (config.model.kind == "dlrm") spec.tables = config.model.dlrm.tables;
   return spec;
@@ -89,10 +91,20 @@ RunData open_run_data(const RunConfig& config) {
                 "use --set data.set=NAME; comera data list shows the names");
   DataSpec spec = data_spec(config);
   RunData data;
-  data.train = std::make_shared<FirstRows>(open_dataset(spec), config.data.train_rows);
-  if (fs::is_regular_file(spec.path)) return data;  // a single file has no other split
+  std::shared_ptr<const Dataset> training = open_dataset(spec);
+  if (fs::is_regular_file(spec.path)) {  // which has no other split
+    if (config.data.holdout > 0) {
+      data.validation =
+          std::make_shared<FirstRows>(std::make_shared<Holdout>(training, config.data.holdout, true), config.data.validation_rows);
+      training = std::make_shared<Holdout>(std::move(training), config.data.holdout, false);
+    }
+    data.train = std::make_shared<FirstRows>(std::move(training), config.data.train_rows);
+    return data;
+  }
+  data.train = std::make_shared<FirstRows>(std::move(training), config.data.train_rows);
   spec.split = "dev";
   spec.classes = data.train->info().classes;
+  spec.label_names = data.train->info().label_names;
   data.validation = std::make_shared<FirstRows>(open_dataset(spec), config.data.validation_rows);
   return data;
 }

@@ -59,8 +59,8 @@ TEST(Settings, EachHasATitleAndHelp) {
 }
 
 TEST(Settings, UnitsAreThoseOfTheProgram) {
-  const std::set<std::string> units = {"blocks",  "",    "steps", "rows",  "tokens", "pixels",
-                                       "entries", "min", "per s", "share", "MiB",    "x smaller"};
+  const std::set<std::string> units = {"blocks", "",      "steps", "rows", "tokens",    "pixels",     "entries",
+                                       "min",    "per s", "share", "MiB",  "x smaller", "evaluations"};
   for (const FieldEntry& setting : all_settings())
     EXPECT_TRUE(units.contains(setting.info.unit)) << setting.path << ": " << setting.info.unit;
 }
@@ -126,7 +126,7 @@ TEST(Settings, AnUnusedOneGivesItsReason) {
 
   RunConfig trains = dense;
   trains.method.weights = "tt";
-  EXPECT_EQ(unused_of(trains).at("model.tt.attention"), "kind is mlp");
+  EXPECT_EQ(unused_of(trains).at("model.tt.attention"), "kind is not encoder or decoder");
   EXPECT_EQ(unused_of(trains).at("method.comera.gamma"), "mode is not paper");
   EXPECT_FALSE(unused_of(trains).contains("model.tt.ffn_in.rank"));
   trains.method.comera.mode = "paper";

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "core/data/check.h"
+#include "core/data/holdout.h"
+#include "tests/data/memory_set.h"
 #include "tests/data/support.h"
 
 namespace comera {
@@ -137,6 +139,26 @@ TEST(Check, ExplainsTheFirstBadLine) {
   const std::string path = folder.write("t.tsv", "sentence\tlabel\nx\t0\ny\nz\n");
   expect_told(caught([&] { check_dataset({.path = path, .assets = test::kAssets}); }), ErrorCode::config, "t.tsv:3: not a row",
               "1 columns");
+}
+
+TEST(Datasets, EveryTenthRowIsHeldOut) {
+  const auto all = std::make_shared<test::MemoryTexts>(105, 9);
+  const Holdout held(all, 0.1, true), rest(all, 0.1, false);
+  EXPECT_EQ(held.info().rows, 10);
+  EXPECT_EQ(rest.info().rows, 95);
+  EXPECT_NE(held.info().fingerprint, rest.info().fingerprint);
+  std::set<int32_t> seen;
+  Columns row;
+  for (const Holdout* part : {&held, &rest})
+    for (int64_t i = 0; i < part->info().rows; ++i) {
+      part->read(i, 9, row);
+      seen.insert(row.ints.at("ids")[0]);
+    }
+  EXPECT_EQ(seen.size(), 105u) << "each row is in one part";
+  held.read(0, 9, row);
+  EXPECT_EQ(row.ints.at("ids")[0], 1000 * 10) << "the tenth row";
+  const auto few = std::make_shared<test::MemoryTexts>(9, 9);
+  expect_told(caught([&] { Holdout(few, 0.1, true); }), ErrorCode::config, "too few rows", "has 9 rows");
 }
 
 }  // namespace

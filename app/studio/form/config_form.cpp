@@ -501,12 +501,16 @@ class Form : public PathVisitor {
     if (!facts) return small_fit("Reading the data set");
     std::string text =
         thousands(static_cast<double>(facts->rows)) + " rows, " + thousands(static_cast<double>(facts->classes)) + " classes";
-    if (!facts->text) return small_fit(text + ", images of " + std::to_string(facts->height) + " x " + std::to_string(facts->width));
+    if (!facts->text) {
+      if (facts->height > 0) text += ", images of " + std::to_string(facts->height) + " x " + std::to_string(facts->width);
+      return small_fit(text);
+    }
     const int64_t length = form_.config.model.length;
     char cut[64];
     std::snprintf(cut, sizeof cut, ", %.1f %% truncated at %lld", 100 * facts->share_beyond(length), static_cast<long long>(length));
     small_fit(text + ", median length " + std::to_string(facts->median()) + " tokens" + cut);
     length_histogram(*facts, length);
+    for (const std::string& row : facts->first) small_fit(row);
   }
 
   // Histogram of tokens per row; tokens that model.length cuts off have another colour.

@@ -8,7 +8,8 @@
 
 namespace comera::studio {
 namespace {
-constexpr int64_t kLooked = 4000;            // rows to read, which takes a fraction of a second
+constexpr int64_t kLooked = 4000;  // rows to read, which takes a fraction of a second
+constexpr int64_t kShown = 3, kShownTokens = 64;
 constexpr int64_t kNoLimit = 1'000'000'000;  // tokens per row
 }  // namespace
 
@@ -22,9 +23,10 @@ DataFacts read_data_facts(const DataQuestion& question) {
   DataFacts facts;
   facts.of = question;
   try {
-    const auto data = open_dataset({.path = question.set, .vocab = question.vocab, .assets = assets_folder()});
+    const auto data = open_dataset({.path = question.set, .vocab = question.vocab, .columns = question.columns, .assets = assets_folder()});
     const DatasetInfo& info = data->info();
     facts.text = info.fields.has_tokens();
+    for (int64_t i = 0; i < std::min(info.rows, kShown); ++i) facts.first.push_back(data->shown(i, kShownTokens));
     facts.rows = info.rows;
     facts.classes = info.classes;
     facts.height = info.height;

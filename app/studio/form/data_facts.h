@@ -4,10 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "core/data/text_lines.h"
+
 namespace comera::studio {
 
 struct DataQuestion {
-  std::string set, vocab;  // as in the config
+  std::string set, vocab;  // as in the config, as are
+  ColumnNames columns;
   bool operator==(const DataQuestion&) const = default;
 };
 
@@ -15,6 +18,7 @@ struct DataFacts {
   DataQuestion of;
   std::string problem;  // why it cannot be read; other members are then empty
   bool text = false;
+  std::vector<std::string> first;  // rows as the model gets them
   int64_t rows = 0, classes = 0;
   int64_t height = 0, width = 0;  // of an image
   // Text: tokens of a sample of evenly spaced rows, ascending.

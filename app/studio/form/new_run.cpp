@@ -244,7 +244,9 @@ void form_changed(UiState& ui, const std::string& path) {
   form.looking = true;
   form.outlook_number = form.planner->ask(form.config);
   form.pace_number = form.pacer->ask({form.config, ui.store ? ui.store->path() : ui.store_path});
-  const DataQuestion data{form.config.data.set, form.config.data.vocab};
+  const DataQuestion data{form.config.data.set,
+                          form.config.data.vocab,
+                          {form.config.data.text_column, form.config.data.second_column, form.config.data.label_column}};
   if (data == form.data_wanted) return;
   form.data_wanted = data;
   if (!data.set.empty() && !form.facts()) form.data_reader->ask(data);
