@@ -92,7 +92,7 @@ struct CheckpointEvent {
 
 struct AlertEvent {
   static constexpr const char* kind = "alert";
-  std::string what = {};                                       // diverged, memory, checkpoint, or a rule of the window
+  std::string what = {};                                       // diverged, memory, checkpoint, early stop, or a rule of the window
   std::optional<std::string> text = {};                        // a sentence
   std::optional<std::string> loss = {};                        // diverged: nan or inf
   std::optional<std::string> tensor = {};                      // diverged: the first with bad values, "" = not known

@@ -116,7 +116,8 @@ void Runner::loop() {
     const int64_t step = trainer_->state().step;
     const bool by_steps = train.checkpoint_every > 0 && step % train.checkpoint_every == 0;
     const bool by_time = train.checkpoint_minutes > 0 && seconds_since(last_checkpoint_) > 60 * train.checkpoint_minutes;
-    if ((by_steps || by_time) && !trainer_->finished()) checkpoint("periodic");
+    const bool is_best = train.checkpoint_best && trainer_->state().best_step == step;
+    if ((by_steps || by_time || is_best) && !trainer_->finished()) checkpoint(is_best ? "best" : "periodic");
     const bool refused = pauses_after_refusal();
     if (refused || (run_until_ >= 0 && step >= run_until_) || (to_event_ && recorder_.events() > told)) {
       pause();

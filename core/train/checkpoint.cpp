@@ -17,7 +17,8 @@
 namespace comera {
 
 Json TrainState::to_json() const {
-  return {{"step", step}, {"cursor", cursor}, {"best_loss", best_loss}, {"best_accuracy", best_accuracy}, {"best_step", best_step}};
+  return {{"step", step},           {"cursor", cursor}, {"best_loss", best_loss}, {"best_accuracy", best_accuracy},
+          {"best_step", best_step}, {"worse", worse}};
 }
 
 TrainState TrainState::from_json(const Json& json) {
@@ -27,6 +28,7 @@ TrainState TrainState::from_json(const Json& json) {
   state.best_loss = json.at("best_loss");
   state.best_accuracy = json.at("best_accuracy");
   state.best_step = json.at("best_step");
+  state.worse = json.value("worse", int64_t{0});
   return state;
 }
 

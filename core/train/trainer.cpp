@@ -205,7 +205,13 @@ void Trainer::step() {
   // Of one that is under way: how long it held up the host, which is how long a step takes where one waits for another.
   if (!underway_.empty()) underway_.back().record.step_ms = now_ms() - begin;
   engine_.method().know(step - lag);
-  if (scores(step)) evaluate();
+  if (!scores(step)) return;
+  evaluate();
+  state_.worse = state_.best_step == step ? 0 : state_.worse + 1;
+  if (stops_early())
+    tell(step, AlertEvent{.what = "early stop",
+                          .text = "no better validation loss in " + std::to_string(state_.worse) + " evaluations, since step " +
+                                  std::to_string(state_.best_step)});
 }
 
 bool Trainer::scores(int64_t step) const {

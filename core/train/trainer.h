@@ -34,6 +34,7 @@ struct TrainState {
   int64_t cursor = 0;  // training examples drawn
   double best_loss = 0, best_accuracy = 0;
   int64_t best_step = 0;  // 0: not scored yet
+  int64_t worse = 0;      // evaluations that were due since the best one
 
   Json to_json() const;
   static TrainState from_json(const Json& json);
@@ -74,7 +75,7 @@ class Trainer : private TrainingRun {
   // Whether a growth was refused since the last call; told as an event "alert", once a step and setting.
   bool take_refusal() { return engine_.method().take_refusal(); }
 
-  bool finished() const { return state_.step >= total_steps(); }
+  bool finished() const { return state_.step >= total_steps() || stops_early(); }
   // Computes step state().step + 1 and what belongs to its boundaries (the method's decisions, scores). Throws Error(diverged) when
   // the loss is not finite, of this step or, with lag, of one before it: state().step is then the step before that one. The
   // weights are still those of that step, but not with lag, nor where parameters are updated during backward.
@@ -116,6 +117,7 @@ class Trainer : private TrainingRun {
   void tell_ranks(int64_t step, const std::vector<RankChange>& changes) override { observer_.on_ranks(step, changes); }
   void tell_memory(int64_t step) override { observer_.on_memory(step, engine_.memory().now()); }
 
+  bool stops_early() const { return config_.train.patience > 0 && state_.worse >= config_.train.patience; }
   StepScalars scalars_for(int64_t step) const;
   // Settings of the optimizer that are in force only after its states and the plan of a step have followed: with the next step, whatever
   // edits came before it. A checkpoint in between is of the states as they are.

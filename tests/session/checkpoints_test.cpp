@@ -65,6 +65,21 @@ TEST(Checkpoints, TheNewestAndTheBestOneAreLeftAndTheStartOfAFork) {
   EXPECT_EQ(left(folder, fork->run), expected);
 }
 
+TEST(Checkpoints, OfTheBestScoreWhereItIsAskedFor) {
+  Folder folder;
+  SessionStart start = start_in(folder);
+  start.config.method.comera.late_after = start.config.method.comera.prune_every = 0;
+  start.config.train.checkpoint_every = 0;
+  start.config.train.checkpoint_best = true;
+  start.config.train.keep_checkpoints = 1;
+  for (const char* rate : {"train.lr", "train.lr_core", "train.lr_rank"})
+    start.changes.push_back(parse_change(std::string(rate) + "=0", 21));
+  const auto whole = finish(start);
+  ASSERT_EQ(whole->best_step, 20);
+  EXPECT_EQ(left(folder, whole->run), (Steps{20, 80}));
+  EXPECT_EQ(RunReader(folder.store()).checkpoints(whole->run).front().kind, "best");
+}
+
 TEST(Checkpoints, WithoutAScoreNoneIsTheBest) {
   Folder folder;
   SessionStart start = start_in(folder, 40);

@@ -66,6 +66,30 @@ TEST(Boundaries, EvaluationsComeAtTheirStepsAndAtTheEnd) {
   EXPECT_EQ(state.best_accuracy, run.records.evals[0].accuracy);
 }
 
+TEST(Boundaries, ARunWithoutABetterLossStopsEarlyAlsoWhenItIsResumed) {
+  RunConfig config = image_config();
+  config.train.steps = 40;
+  config.train.eval_every = 4;
+  config.train.patience = 2;
+  config.train.lr = config.train.lr_core = config.train.lr_rank = 0;
+  SmallRun run(config, true);
+  run.steps(10);
+  EXPECT_EQ(run.trainer.state().worse, 1);
+  const std::string path = file("patience");
+  run.trainer.save(path);
+  EXPECT_FALSE(run.trainer.finished());
+  run.steps(2);
+  EXPECT_TRUE(run.trainer.finished()) << "the best at step 4, none at 8 and 12";
+  EXPECT_EQ(run.records.at["alert"], std::vector<int64_t>{12});
+  Trainer resumed(config, std::make_shared<Blobs>(), std::make_shared<Blobs>(), *run.device, run.records);
+  resumed.restore(path);
+  while (!resumed.finished()) resumed.step();
+  EXPECT_EQ(resumed.state().step, 12);
+  resumed.edit("train.patience", "5");
+  EXPECT_FALSE(resumed.finished()) << "it goes on when more patience is asked for";
+  std::filesystem::remove(path);
+}
+
 TEST(Boundaries, AnEvaluationCountsEveryCorrectRow) {
   RunConfig config = image_config();
   config.train.steps = 60;

@@ -15,6 +15,7 @@ TrainState a_state() {
   state.best_loss = 0.25;
   state.best_accuracy = 0.875;
   state.best_step = 40;
+  state.worse = 3;
   return state;
 }
 
@@ -50,6 +51,7 @@ TEST(TrainState, ComesBackWhole) {
   EXPECT_EQ(read.best_loss, 0.25);
   EXPECT_EQ(read.best_accuracy, 0.875);
   EXPECT_EQ(read.best_step, 40);
+  EXPECT_EQ(read.worse, 3);
 }
 
 TEST(ComeraState, ComesBackWhole) {
