@@ -3,6 +3,8 @@
 #include "core/ops/attention.h"
 #include "core/ops/gradients.h"
 #include "core/ops/group_codes.h"
+#include "core/ops/group_norm.h"
+#include "core/ops/images.h"
 #include "core/ops/interaction.h"
 #include "core/ops/linalg.h"
 #include "core/ops/losses.h"
@@ -21,5 +23,5 @@
   COMERA_ATTENTION_OPS(OP) COMERA_TABLE_OPS(OP) COMERA_RANK_OPS(OP)                  \
   COMERA_LOSS_OPS(OP) COMERA_GRADIENT_OPS(OP) COMERA_OPTIMIZER_OPS(OP)               \
   COMERA_STASH_OPS(OP) COMERA_GROUP_CODE_OPS(OP) COMERA_ROW_SAMPLING_OPS(OP)       \
-  COMERA_LINALG_OPS(OP) COMERA_INTERACTION_OPS(OP)
+  COMERA_LINALG_OPS(OP) COMERA_INTERACTION_OPS(OP) COMERA_IMAGE_OPS(OP) COMERA_GROUP_NORM_OPS(OP)
 // clang-format on

@@ -4,6 +4,8 @@
 #include "gpu/fp8.h"
 #include "gpu/gradients.h"
 #include "gpu/group_codes.h"
+#include "gpu/group_norm.h"
+#include "gpu/images.h"
 #include "gpu/interaction.h"
 #include "gpu/linalg.h"
 #include "gpu/lists.h"

@@ -41,14 +41,14 @@ std::vector<double> Runner::values(const Output& output) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto& family : {pointwise_cases(), row_cases(), table_cases(), training_cases()})
+  for (const auto& family : {image_cases(), pointwise_cases(), row_cases(), table_cases(), training_cases()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }
 
 std::vector<Refusal> all_refusals() {
   std::vector<Refusal> all;
-  for (const auto& family : {pointwise_refusals(), row_refusals(), table_refusals(), training_refusals()})
+  for (const auto& family : {image_refusals(), pointwise_refusals(), row_refusals(), table_refusals(), training_refusals()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }

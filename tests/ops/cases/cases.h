@@ -74,6 +74,7 @@ struct Case {
 inline constexpr int64_t kSizes[] = {1, 31, 32, 33, 1023, 1024, 1025};
 
 // One a family.
+std::vector<Case> image_cases();
 std::vector<Case> pointwise_cases();
 std::vector<Case> row_cases();
 std::vector<Case> table_cases();
@@ -88,6 +89,7 @@ struct Refusal {
   const char* says;
 };
 
+std::vector<Refusal> image_refusals();
 std::vector<Refusal> pointwise_refusals();
 std::vector<Refusal> row_refusals();
 std::vector<Refusal> table_refusals();
