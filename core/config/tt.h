@@ -19,7 +19,7 @@ struct TTOptions {
 };
 
 struct TTKinds {
-  TTOptions attention, ffn_in, ffn_out, classifier;
+  TTOptions attention, ffn_in, ffn_out, classifier, convolution;
   TTOptions embedding{.rank = 32, .cores = 4};  // as published (METHODS.md 1.2)
   void fields(FieldVisitor& v);
 };

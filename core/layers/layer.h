@@ -25,6 +25,9 @@ struct Ctx {
   GradTaker* taker = nullptr;  // of gradients that are given (grads.h)
   bool forgets = false;        // the first pass of a block that is computed twice: nothing is kept
 
+  // The same pass with another stash.
+  Ctx over(Stash& other) const { return {ops, arena, other, step, results, dtype, training, sequences, taker, forgets}; }
+
   bool keeps() const { return training && !forgets; }  // a backward pass follows
 
   // A temporary. `tag` is a literal that names it in the memory view.
@@ -47,6 +50,6 @@ class Layer {
 };
 
 // What a linear layer is for; options are given per kind.
-enum class LinearKind : unsigned char { attention, ffn_in, ffn_out, classifier, head };
+enum class LinearKind : unsigned char { attention, ffn_in, ffn_out, convolution, classifier, head };
 
 }  // namespace comera

@@ -19,6 +19,8 @@ const TTOptions* options_of(const TTKinds& kinds, LinearKind kind) {
       return &kinds.ffn_in;
     case LinearKind::ffn_out:
       return &kinds.ffn_out;
+    case LinearKind::convolution:
+      return &kinds.convolution;
     case LinearKind::classifier:
       return &kinds.classifier;
     case LinearKind::head:
@@ -66,7 +68,7 @@ class TTForm final : public WeightForm {
       bias.trainable = false;
       bias.init = {Init::zeros};
     }
-    linears_.push_back({layer.get(), spec.rows});
+    linears_.push_back({layer.get(), spec.rows, spec.rows_each});
     trains_.push_back(&build.params().rank_layers().back());
     return layer;
   }
@@ -106,6 +108,7 @@ class TTForm final : public WeightForm {
   struct Held {
     TTLinear* layer;
     Rows rows;
+    int64_t rows_each;
   };
   template <class Body>
   void each(const Body& body) const;
@@ -138,7 +141,7 @@ void TTForm::prologue(Ctx& ctx, const PassRows& rows) {
   for (const Held& held : linears_) {
     TTLinear& layer = *held.layer;
     layer.matrix_.read_ranks();
-    layer.grouped_ = ctx.ops.batches_small_calls() && !layer.is_sequential(rows.of(held.rows));
+    layer.grouped_ = ctx.ops.batches_small_calls() && !layer.is_sequential(rows.of(held.rows) * held.rows_each);
     if (layer.grouped_) turns = std::max(turns, layer.turns());
   }
   each([&](TTLinear& layer) { layer.merged_.begin_merge(ctx, layer.matrix_, TTFan::width(layer.matrix_.middle_rank()), calls_); });

@@ -19,6 +19,7 @@ constexpr Knob kKnobs[] = {
     {"train.batch", "Batch size", 1, [](RunConfig& c) -> int64_t& { return c.train.batch; }},
     {"model.length", "Sequence length", 8, [](RunConfig& c) -> int64_t& { return c.model.length; }},
     {"model.tt.ffn_in.rank", "Feed-forward rank", 2, [](RunConfig& c) -> int64_t& { return c.model.tt.ffn_in.rank; }},
+    {"model.tt.convolution.rank", "Convolution rank", 2, [](RunConfig& c) -> int64_t& { return c.model.tt.convolution.rank; }},
     {"model.tt.attention.rank", "Attention rank", 2, [](RunConfig& c) -> int64_t& { return c.model.tt.attention.rank; }},
 };
 
