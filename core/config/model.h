@@ -61,6 +61,23 @@ struct DlrmConfig {
   void fields(FieldVisitor& v);
 };
 
+// Stages of convolutions over images of height x width pixels with some channels.
+struct CnnConfig {
+  int64_t height = 28, width = 28, channels = 1;
+  std::vector<int64_t> widths = {16, 32, 64};  // channels of each stage
+  std::vector<int64_t> strides = {1, 2, 2};    // by which each stage shrinks the image
+  int64_t convolutions = 2;                    // of a stage
+  int64_t kernel = 3;
+  std::string pooling = "stride";  // stride | max | average
+  std::string norm = "batch";      // batch | group | none
+  int64_t groups = 8;              // of group norm
+  double norm_eps = 1e-5, norm_momentum = 0.1;
+  std::string activation = "relu";  // relu | gelu
+  bool residual = false;
+  double dropout = 0;
+  void fields(FieldVisitor& v);
+};
+
 // A matrix or table that may be a tensor train.
 struct ModelMatrix {
   const char* kind;  // its group in model.tt: "ffn_in"
@@ -70,13 +87,14 @@ struct ModelMatrix {
 };
 
 struct ModelConfig {
-  std::string kind = "encoder";         // encoder | decoder | mlp | dlrm
+  std::string kind = "encoder";         // encoder | decoder | mlp | cnn | dlrm
   std::string task = "classification";  // what its outputs mean (core/tasks)
   int64_t classes = 3;
   int64_t length = 128;  // tokens a sequence at most
   EncoderConfig encoder;
   DecoderConfig decoder;
   MlpConfig mlp;
+  CnnConfig cnn;
   DlrmConfig dlrm;
   TTKinds tt;
   void fields(FieldVisitor& v);

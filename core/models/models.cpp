@@ -17,6 +17,7 @@ struct Row {
 constexpr Row kModels[] = {
     {"encoder", encoder_inputs, make_encoder},
     {"mlp", mlp_inputs, make_mlp},
+    {"cnn", cnn_inputs, make_cnn},
     {"decoder", decoder_inputs, make_decoder},
     {"dlrm", dlrm_inputs, make_dlrm},
 };

@@ -15,5 +15,7 @@ std::unique_ptr<Model> make_mlp(const ModelConfig& config, LayerFactory& factory
 void mlp_inputs(const ModelConfig& config, BatchLayout& layout);
 std::unique_ptr<Model> make_dlrm(const ModelConfig& config, LayerFactory& factory);
 void dlrm_inputs(const ModelConfig& config, BatchLayout& layout);
+std::unique_ptr<Model> make_cnn(const ModelConfig& config, LayerFactory& factory);
+void cnn_inputs(const ModelConfig& config, BatchLayout& layout);
 
 }  // namespace comera

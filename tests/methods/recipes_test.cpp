@@ -1,4 +1,4 @@
-// Every recipe of the table trains every kind of model: a tiny encoder and a tiny perceptron learn one batch by heart in
+// Every recipe of the table trains every kind of model: a tiny encoder, perceptron and convolutional network learn one batch by heart in
 // 30 steps, with a rank cut in the middle where there are ranks.
 #include "core/config/named_methods.h"
 #include "core/methods/rank_control.h"
@@ -17,7 +17,9 @@ ModelConfig tiny(const std::string& kind) {
   config.length = 5;
   config.encoder = {.layers = 2, .d_model = 16, .heads = 2, .d_ff = 24, .vocab = 40, .positions = 8, .dropout = 0, .attention_dropout = 0};
   config.mlp = {.inputs = 20, .hidden = {16, 12}};
-  for (TTOptions* options : {&config.tt.attention, &config.tt.ffn_in, &config.tt.ffn_out, &config.tt.classifier, &config.tt.embedding}) {
+  config.cnn = {.height = 5, .width = 4, .widths = {8, 12}, .strides = {1, 2}, .convolutions = 1};
+  for (TTOptions* options :
+       {&config.tt.attention, &config.tt.ffn_in, &config.tt.ffn_out, &config.tt.classifier, &config.tt.convolution, &config.tt.embedding}) {
     options->cores = 2;
     options->rank = 6;
   }
@@ -51,7 +53,7 @@ struct ModelRig {
     batch.fields = {{"ids", ints(ids)},       {"segments", ints(segments)}, {"positions", ints(positions)},
                     {"starts", ints(starts)}, {"lengths", ints(lengths)},   {"labels", ints(labels)}};
     batch.examples = kSequences;
-    batch.tokens = model_config.kind == "mlp" ? kSequences : tokens;
+    batch.tokens = model_config.kind == "encoder" ? tokens : kSequences;
     batch.longest = model_config.length;
     const Tensor pixels = batch["pixels"] = place({kSequences, model_config.mlp.inputs}, DType::f32);
     from_host(*rig.device, pixels, random_values(pixels.count(), 5));
@@ -102,7 +104,7 @@ std::vector<std::string> all_ids() {
   for (const NamedMethod& recipe : named_methods()) ids.push_back(recipe.id);
   return ids;
 }
-INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp")),
+INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp", "cnn")),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
                            std::replace_if(

@@ -98,7 +98,7 @@ class Net {
   void put_images(const Values& pixels, const std::vector<int32_t>& labels) {
     batch = {};
     batch.tokens = batch.examples = static_cast<int64_t>(labels.size());
-    batch["pixels"] = rig.put(pixels, {batch.examples, config.mlp.inputs});
+    batch["pixels"] = rig.put(pixels, {batch.examples, static_cast<int64_t>(pixels.size()) / batch.examples});
     batch["labels"] = rig.put_ids(labels);
   }
 

@@ -177,6 +177,33 @@ TEST(Captured, OptionsOfMethodsAndModels) {
     }
 }
 
+TEST(Captured, Convolutions) {
+  const std::pair<const char*, std::function<void(RunConfig&)>> options[] = {
+      {"batch norm", [](RunConfig&) {}},
+      {"group norm, max pooling, int8 stash",
+       [](RunConfig& config) {
+         config.model.cnn.norm = "group";
+         config.model.cnn.pooling = "max";
+         config.method.stash = "int8";
+       }},
+      {"residual blocks, checkpointed, with the waist",
+       [](RunConfig& config) {
+         config.model.cnn.residual = true;
+         config.model.cnn.convolutions = 2;
+         config.method.checkpoint = 2;
+         config.method.waist = true;
+       }},
+  };
+  for (const char* weights : choices_of("method.weights"))
+    for (const auto& [name, change] : options) {
+      SCOPED_TRACE(std::string(weights) + ", " + name);
+      RunConfig config = scripted(convolution_config());
+      config.method.weights = weights;
+      change(config);
+      expect_captured_is_eager(config);
+    }
+}
+
 // ---- presets ------------------------------------------------------------------------------------------------------
 
 // The preset's model, method and course, small enough for made-up data.
@@ -201,8 +228,15 @@ RunConfig shrunk(const std::string& preset) {
   config.model.mlp.inputs = image.model.mlp.inputs;
   config.model.dlrm = clicks_config().model.dlrm;
   for (int64_t& width : config.model.mlp.hidden) width = std::max<int64_t>(16, width / 32);
+  CnnConfig& cnn = config.model.cnn;
+  const CnnConfig little = convolution_config().model.cnn;
+  cnn.height = little.height;
+  cnn.width = little.width;
+  cnn.widths = little.widths;
+  cnn.strides = little.strides;
+  cnn.convolutions = cnn.residual ? 2 : 1;
   TTKinds& tt = config.model.tt;
-  for (TTOptions* options : {&tt.attention, &tt.ffn_in, &tt.ffn_out, &tt.classifier, &tt.embedding}) {
+  for (TTOptions* options : {&tt.attention, &tt.ffn_in, &tt.ffn_out, &tt.classifier, &tt.convolution, &tt.embedding}) {
     options->in_modes.clear();
     options->out_modes.clear();
     options->ranks.clear();

@@ -77,6 +77,27 @@ TEST(RecomputeRmsNorm, TrainsAsIfAllWereKept) {
   std::filesystem::remove(b);
 }
 
+// Batch norm counts a batch once, also where its block is computed twice.
+TEST(RecomputeConvolutions, TrainAsIfAllWereKept) {
+  for (const char* weights : choices_of("method.weights")) {
+    SCOPED_TRACE(weights);
+    RunConfig plain = scripted(convolution_config());
+    plain.method.weights = weights;
+    plain.model.cnn.convolutions = 2;
+    const std::string a = file("convolutions-a"), b = file("convolutions-b");
+    const std::vector<std::string> expected = trained(plain, a);
+    for (const auto& [waist, every] : {std::pair{true, 0}, {false, 1}, {true, 3}}) {
+      RunConfig other = plain;
+      other.method.waist = waist;
+      other.method.checkpoint = every;
+      EXPECT_EQ(expected, trained(other, b));
+      EXPECT_EQ(tensor_difference(a, b), "");
+    }
+    std::filesystem::remove(a);
+    std::filesystem::remove(b);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Recompute,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::Values("exact", "bf16", "int8")),

@@ -1,4 +1,4 @@
-// Small runs on made-up data, for the tests of this folder: a perceptron and an encoder that train in milliseconds.
+// Small runs on made-up data, for the tests of this folder: perceptron, convolutions, encoder and decoder that train in milliseconds.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -148,6 +148,19 @@ inline RunConfig image_config() {
   return config;
 }
 
+inline RunConfig convolution_config() {
+  RunConfig config;
+  config.model.kind = "cnn";
+  config.model.classes = 4;
+  config.model.cnn = {.height = 8, .width = 8, .widths = {8, 12}, .strides = {2, 2}, .convolutions = 1, .groups = 2, .dropout = 0.1};
+  config.model.tt.convolution.rank = 6;
+  config.model.tt.convolution.cores = 2;
+  set_course(config, 60, 16, 5e-3);
+  return config;
+}
+
+inline bool has_images(const RunConfig& config) { return config.model.kind == "mlp" || config.model.kind == "cnn"; }
+
 inline RunConfig text_config() {
   RunConfig config;
   config.model.kind = "encoder";
@@ -207,7 +220,7 @@ class Log : public TrainObserver {
 };
 
 inline std::shared_ptr<const Dataset> data_of(const RunConfig& config) {
-  if (config.model.kind == "mlp") return std::make_shared<Blobs>();
+  if (has_images(config)) return std::make_shared<Blobs>();
   if (config.model.kind == "decoder") return std::make_shared<Pieces>();
   if (config.model.kind == "dlrm") return std::make_shared<Clicks>();
   return std::make_shared<Sentences>();

@@ -56,8 +56,7 @@ class Combination : public testing::TestWithParam<std::tuple<const char*, const 
   }
 };
 
-TEST_P(Combination, PlannedIsUsedAndTheLossFalls) {
-  RunConfig config = this->config();
+void expect_planned_is_used_and_the_loss_falls(RunConfig config) {
   if (config.model.kind == "encoder") {  // a slower model: more steps, and ranks that live long enough to learn
     config.train.steps = 150;
     config.train.lr_rank = 4e-3;
@@ -79,6 +78,8 @@ TEST_P(Combination, PlannedIsUsedAndTheLossFalls) {
   EXPECT_LT(last, first - 0.02) << "from " << first << " to " << last;
 }
 
+TEST_P(Combination, PlannedIsUsedAndTheLossFalls) { expect_planned_is_used_and_the_loss_falls(config()); }
+
 // The same changes at the same steps, wherever the run was stopped.
 void one_step(Trainer& trainer) {
   if (trainer.config().tensorised()) {
@@ -93,8 +94,7 @@ void one_step(Trainer& trainer) {
   trainer.step();
 }
 
-TEST_P(Combination, RestoredAnywhereItEndsByteForByteTheSame) {
-  RunConfig config = this->config();
+void expect_the_same_from_anywhere(RunConfig config) {
   config.train.steps = 40;
   config.method.galore.gap = 7;
   config.method.comera.prune_every = 5;
@@ -131,6 +131,29 @@ TEST_P(Combination, RestoredAnywhereItEndsByteForByteTheSame) {
   std::filesystem::remove(again);
 }
 
+TEST_P(Combination, RestoredAnywhereItEndsByteForByteTheSame) { expect_the_same_from_anywhere(config()); }
+
+// The running statistics of batch norm are part of a checkpoint.
+TEST(Convolutions, RestoredAnywhereTheyEndByteForByteTheSame) {
+  for (const char* weights : choices_of("method.weights")) {
+    SCOPED_TRACE(weights);
+    RunConfig config = convolution_config();
+    config.method.weights = weights;
+    shrink(config.method);
+    expect_the_same_from_anywhere(config);
+  }
+}
+
+TEST(Convolutions, PlannedIsUsedAndTheLossFalls) {
+  for (const char* weights : choices_of("method.weights")) {
+    SCOPED_TRACE(weights);
+    RunConfig config = convolution_config();
+    config.method.weights = weights;
+    shrink(config.method);
+    expect_planned_is_used_and_the_loss_falls(config);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Methods, Combination,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::Values("exact", "int8"), testing::ValuesIn(choices_of("method.optimizer"))),
@@ -138,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, Combination,
 
 TEST(Trainer, ASteadyStepAllocatesNothing) {
   if (!kCounting) GTEST_SKIP() << "allocations are not counted under the sanitizers";
-  for (RunConfig config : {image_config(), text_config()}) {
+  for (RunConfig config : {image_config(), convolution_config(), text_config()}) {
     const auto device = open_device("cpu", 2);
     Engine engine(config, *device);
     engine.allocate();
