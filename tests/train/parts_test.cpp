@@ -61,6 +61,23 @@ TEST_P(Parts, EqualTheWholeBatch) {
   }
 }
 
+// But for batch norm, whose statistics are those of a part.
+TEST(PartsOfConvolutions, WithGroupNormEqualTheWholeBatch) {
+  for (const char* weights : choices_of("method.weights")) {
+    SCOPED_TRACE(weights);
+    RunConfig config = scripted(convolution_config());
+    config.model.cnn.norm = "group";
+    config.train.precision = "f64";
+    config.train.batch = 12;
+    config.train.eval_every = 0;
+    config.method.weights = weights;
+    config.method.adam.eps = 1e-4;
+    const Trained whole = trained(config, 4);
+    config.train.micro_batches = 3;
+    expect_near(whole, trained(config, 4));
+  }
+}
+
 RunConfig in_parts(int64_t parts) {
   RunConfig config = scripted(text_config());
   config.train.batch = 12;
