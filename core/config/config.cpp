@@ -28,6 +28,11 @@ void DataConfig::fields(FieldVisitor& v) {
            .help = "tokens of a packed batch; 0 = half of batch * length",
            .range = {0, 1 << 24},
            .when = {"data.pack", {"true"}}});
+  v.field("mask_share", mask_share,
+          {.title = "Masked tokens",
+           .help = "share of tokens that are masked and predicted, drawn again each epoch",
+           .range = {0.01, 0.9},
+           .when = {"model.task", {"masked"}}});
   v.field("token_dropout", token_dropout,
           {.title = "Token dropout", .help = "share of training tokens replaced by [UNK], drawn again each epoch", .range = {0, 0.9}});
   v.field("least_count", least_count,

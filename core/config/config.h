@@ -18,6 +18,7 @@ struct DataConfig {
   std::string text_column = "", second_column = "", label_column = "";  // of text sets; "" = found by the usual names
   bool pack = false;                                                    // whole sequences into a token budget: padding costs nothing
   int64_t token_budget = 0;                                             // tokens of a packed batch; 0 = half of batch * length
+  double mask_share = 0.15;                                             // share of the tokens that a masked language model predicts
   double token_dropout = 0;  // share of the training tokens that are read as [UNK], drawn anew each epoch
   int64_t least_count = 1;   // of click logs: rarer values of a category share a row of its table
   double holdout = 0.1;      // share of the rows of a single file, which has no other split, that validate; 0 = none

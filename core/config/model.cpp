@@ -192,17 +192,15 @@ std::vector<ModelMatrix> cnn_matrices(const ModelConfig& model) {
 // The models: core/models builds them.
 struct ModelKind {
   Choice choice;
-  bool per_token;                                               // it has outputs for each token, else for each example
   bool (*check)(const ModelConfig& model, Problems& problems);  // false: sizes that no shape can be chosen for
   std::vector<ModelMatrix> (*matrices)(const ModelConfig& model);
 };
 constexpr ModelKind kKinds[] = {
-    {{"encoder", "Text encoder", "Transformer encoder with a classifier, for text."}, false, check_encoder, encoder_matrices},
-    {{"mlp", "Image network (MLP)", "Multilayer perceptron, for images."}, false, check_mlp, mlp_matrices},
-    {{"cnn", "Image network (convolutions)", "Convolutional network, for images."}, false, check_cnn, cnn_matrices},
-    {{"decoder", "Text decoder", "Transformer decoder, for language models."}, true, check_decoder, decoder_matrices},
+    {{"encoder", "Text encoder", "Transformer encoder with a classifier, for text."}, check_encoder, encoder_matrices},
+    {{"mlp", "Image network (MLP)", "Multilayer perceptron, for images."}, check_mlp, mlp_matrices},
+    {{"cnn", "Image network (convolutions)", "Convolutional network, for images."}, check_cnn, cnn_matrices},
+    {{"decoder", "Text decoder", "Transformer decoder, for language models."}, check_decoder, decoder_matrices},
     {{"dlrm", "Recommendation (DLRM)", "Tables of categorical columns, a bottom and a top MLP, dot interaction, for click-through rates."},
-     false,
      check_dlrm,
      dlrm_matrices},
 };
@@ -211,12 +209,16 @@ constexpr ModelKind kKinds[] = {
 struct TaskKind {
   Choice choice;
   int64_t classes = 0, outputs = 0;  // that it has; 0: any number of classes, an output for each
-  bool per_token = false;            // its classes are the tokens of the vocabulary
+  const char* per_token = nullptr;   // its classes are the tokens of the vocabulary; the kind of model that has such outputs
 };
 constexpr TaskKind kTasks[] = {
     {{"classification", "Classification", "One of several classes an example: softmax and cross-entropy."}},
     {{"binary", "Binary classification", "One of two classes from one logit: sigmoid and cross-entropy. Evaluations add AUC."}, 2, 1},
-    {{"language", "Language model", "The next token of each: softmax and cross-entropy. Evaluations add the perplexity."}, 0, 0, true},
+    {{"language", "Language model", "The next token of each: softmax and cross-entropy. Evaluations add the perplexity."}, 0, 0, "decoder"},
+    {{"masked", "Masked language model", "Tokens that are masked: softmax and cross-entropy. Evaluations add the perplexity."},
+     0,
+     0,
+     "encoder"},
 };
 
 // The row that `id` chooses; null where it is no choice.
@@ -277,6 +279,7 @@ void EncoderConfig::fields(FieldVisitor& v) {
   v.field("norm_eps", norm_eps, {.title = "Norm epsilon", .help = "epsilon of norms", .range = {0, 1}});
   v.field("activation", activation,
           {.title = "Activation", .help = "activation function of the feed-forward layers", .choices = activation_choices()});
+  v.field("tied", tied, {.title = "Tied head", .help = "the head is the token embedding", .when = {"model.task", {"masked"}}});
   v.field("classifier_activation", classifier_activation,
           {.title = "Classifier activation",
            .help = "activation function of the classifier's hidden layer",
@@ -424,9 +427,14 @@ void ModelConfig::fields(FieldVisitor& v) {
   v.group("tt", tt, {.title = "Tensor trains", .when = {"method.weights", {"tt"}}});
 }
 
+bool ModelConfig::per_token() const {
+  const TaskKind* row = row_of(kTasks, task);
+  return row && row->per_token;
+}
+
 int64_t ModelConfig::outputs() const {
   const TaskKind* row = row_of(kTasks, task);
-  if (row && row->per_token) return decoder.vocab;
+  if (row && row->per_token) return kind == "encoder" ? encoder.vocab : decoder.vocab;
   return row && row->outputs > 0 ? row->outputs : classes;
 }
 
@@ -445,13 +453,13 @@ std::vector<Problem> ModelConfig::problems(bool tensorise) {
                  "use model.task classification for other numbers");
   const ModelKind* row = row_of(kKinds, kind);
   const TaskKind* of_task = row_of(kTasks, task);
-  if (row && of_task && row->per_token != of_task->per_token)
-    problems.add(
-        "task",
-        "must be " + std::string(row->per_token ? "language" : "classification or binary") + " with model.kind " + kind + ", is " + task,
-        row->per_token ? "its outputs are the next tokens" : "use model.kind decoder for a language model");
-  if (row && kind == "decoder" && tensorise && decoder.tied && tt.embedding.tensorise)
-    problems.add("decoder.tied", "needs a dense token embedding", "set model.tt.embedding.tensorise=false, or an own head");
+  if (row && of_task && of_task->per_token && kind != of_task->per_token)
+    problems.add("task", task + " needs model.kind " + of_task->per_token + ", is " + kind, "");
+  if (row && of_task && !of_task->per_token && kind == "decoder")
+    problems.add("task", "must be language with model.kind decoder, is " + task, "its outputs are the next tokens");
+  if (row && tensorise && tt.embedding.tensorise && per_token())
+    if (kind == "decoder" ? decoder.tied : encoder.tied)
+      problems.add(kind + ".tied", "needs a dense token embedding", "set model.tt.embedding.tensorise=false, or an own head");
   if (!row || !row->check(*this, problems) || !tensorise) return problems.list;
   for (const ModelMatrix& matrix : row->matrices(*this)) {
     const TTOptions& options = tt.*matrix.options;

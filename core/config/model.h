@@ -17,6 +17,7 @@ struct EncoderConfig {
   double dropout = 0.1, attention_dropout = 0.1, norm_eps = 1e-9;
   std::string norm = "layer";  // layer | rms
   std::string activation = "gelu", classifier_activation = "tanh";
+  bool tied = true;                // the head of a masked language model is the token table
   double position_std = 1;         // of the first position and segment tables; token tables have 1
   bool keep_probabilities = true;  // false: attention recomputes them in backward, less memory, more time
   void fields(FieldVisitor& v);
@@ -98,6 +99,7 @@ struct ModelConfig {
   DlrmConfig dlrm;
   TTKinds tt;
   void fields(FieldVisitor& v);
+  bool per_token() const;   // the task has outputs for each token, else for each example
   int64_t outputs() const;  // columns of the head, as the task needs them
   // All that is wrong, at once (sizes, modes, heads).
   std::vector<Problem> problems(bool tensorise);

@@ -112,6 +112,24 @@ void drop_tokens(const DatasetInfo& info, const BatchOptions& options, int64_t e
       ids[i] = info.unknown_token;
 }
 
+// The labels become the masked tokens, -1 elsewhere. Of masked tokens 8 in 10 are read as the mask, 1 as any token, 1 as it is.
+void mask_tokens(const DatasetInfo& info, const BatchOptions& options, int64_t epoch, int64_t row, Columns& columns) {
+  const Philox chosen{options.seed, static_cast<uint32_t>(epoch), kMaskSite},
+      read_as{options.seed, static_cast<uint32_t>(epoch), kMaskedAsSite};
+  std::vector<int32_t>&ids = columns.ints.at("ids"), &labels = columns.ints.at("labels");
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const uint64_t place = static_cast<uint64_t>(row) << 20 | i;
+    labels[i] = -1;
+    if (uniform_half(chosen.word(place)) >= options.mask_share) continue;
+    labels[i] = ids[i];
+    const uint32_t word = read_as.word(place);
+    if (word % 10 < 8)
+      ids[i] = info.mask_token;
+    else if (word % 10 == 8)
+      ids[i] = static_cast<int32_t>(word / 10 % static_cast<uint32_t>(info.vocab_size));
+  }
+}
+
 // Fills `out` from `cursor` to a full batch or the end of the epoch; true when it is full.
 bool fill(const Dataset& data, const BatchOptions& options, const Sizes& sizes, int64_t cursor, Batch& out) {
   const DatasetInfo& info = data.info();
@@ -123,6 +141,7 @@ bool fill(const Dataset& data, const BatchOptions& options, const Sizes& sizes, 
     const int64_t row = options.shuffle ? shuffled_row(place, info.rows, options.seed, out.epoch) : place;
     data.read(row, options.length, values);
     if (options.token_dropout > 0 && info.unknown_token >= 0) drop_tokens(info, options, out.epoch, row, values.ints.at("ids"));
+    if (options.mask_share > 0) mask_tokens(info, options, out.epoch, row, values);
     if (!append(info.fields, values, options, sizes, out)) return true;
     out.rows[static_cast<size_t>(out.sequences)] = row;
     ++out.sequences;

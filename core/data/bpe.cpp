@@ -384,6 +384,11 @@ std::vector<int32_t> BpeTokenizer::around(const std::vector<Piece>& pieces, std:
   return ids;
 }
 
+int32_t BpeTokenizer::mask_token() const {
+  const int32_t mask = id_of("<mask>");
+  return mask >= 0 ? mask : id_of("[MASK]");
+}
+
 std::vector<int32_t> BpeTokenizer::encode_with_specials(std::string_view text) const { return around(single_, text, {}); }
 std::vector<int32_t> BpeTokenizer::encode_with_specials(std::string_view first, std::string_view second) const {
   return around(pair_, first, second);

@@ -27,6 +27,7 @@ class BpeTokenizer {
   // The text of ids, special tokens included; an id out of range is left out.
   std::string decode(const std::vector<int32_t>& ids) const;
 
+  int32_t mask_token() const;  // "<mask>" or "[MASK]"; -1: none
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
   const std::string& token(int32_t id) const { return tokens_.at(static_cast<size_t>(id)); }
   const std::string& fingerprint() const { return fingerprint_; }  // sha256 (hex) of the file

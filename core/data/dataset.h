@@ -23,6 +23,7 @@ struct DatasetInfo {
   int64_t vocab_size = 0;                                      // text
   std::string vocab_fingerprint;                               // text: sha256 (hex) of the vocabulary's file
   int32_t unknown_token = -1, cls_token = -1, sep_token = -1;  // ids of [UNK], [CLS], [SEP]
+  int32_t mask_token = -1;                                     // of a text in pieces; -1: the tokenizer has none
   std::vector<std::string> label_names;                        // index = label; empty where the format has only numbers
   std::string fingerprint;                                     // sha256 (hex) of the content that training depends on
 };
@@ -55,6 +56,7 @@ struct BatchOptions {
   int64_t length = 128;      // tokens a sequence at most
   bool pack = false;         // whole sequences into `token_budget` tokens; fewer than S when they do not fit
   int64_t token_budget = 0;  // T when packing; 0 = batch_size*length/2
+  double mask_share = 0;     // share of the tokens of a text in pieces that are masked and become the labels (METHODS.md 22)
   double token_dropout = 0;  // training: this share of the tokens, [CLS] and [SEP] left out, is read as [UNK]
   bool shuffle = true;       // a new order each epoch, a pure function of (seed, epoch)
   bool drop_last = true;     // training: skip the partial batch at the end of an epoch; evaluation scores it

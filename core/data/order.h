@@ -9,9 +9,10 @@
 
 namespace comera {
 
-inline constexpr uint32_t kShuffleSite = 0x64617461;  // "data": the layers' random sites count up from 1
-inline constexpr uint32_t kTokenDropoutSite = 0x64726f70;  // "drop"
-inline constexpr int kFeistelRounds = 8;              // 4 suffice for large ranges; small ones mix slower
+inline constexpr uint32_t kShuffleSite = 0x64617461;                           // "data": the layers' random sites count up from 1
+inline constexpr uint32_t kMaskSite = 0x6d61736b, kMaskedAsSite = 0x6d61736c;  // "mask", "masl"
+inline constexpr uint32_t kTokenDropoutSite = 0x64726f70;                      // "drop"
+inline constexpr int kFeistelRounds = 8;                                       // 4 suffice for large ranges; small ones mix slower
 
 // Row at place `place` (0..rows-1) of epoch `epoch`.
 inline int64_t shuffled_row(int64_t place, int64_t rows, uint64_t seed, int64_t epoch) {

@@ -17,12 +17,14 @@ TextStream::TextStream(const std::string& path, int64_t length, const std::strin
   CHECK(length >= 1, "rows of " << length << " tokens");
   info_.name = std::filesystem::path(path).filename().string();
   info_.vocab_size = kBytes;
+  info_.mask_token = 0;  // no text has this byte
   std::string made_of = sha256_hex(file_.bytes()) + "/" + std::to_string(length);
   if (!tokenizer.empty()) {
     tokenizer_ = std::make_unique<const BpeTokenizer>(tokenizer);
     const BpeTokenizer& bpe = *tokenizer_;
     tokens_ = bpe.encode(file_.bytes());
     info_.vocab_size = bpe.size();
+    info_.mask_token = bpe.mask_token();
     info_.vocab_fingerprint = bpe.fingerprint();
     made_of += "/" + bpe.fingerprint();
     if (tokens_.empty())

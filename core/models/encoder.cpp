@@ -1,6 +1,8 @@
 // The published text classifier (METHODS.md 1.3): token (TTM), position and segment embeddings, post-norm encoder
 // blocks, then a linear layer, tanh and a head on the first token. Letters: T tokens, S sequences, D d_model.
+#include "core/base/error.h"
 #include "core/layers/blocks.h"
+#include "core/layers/dense.h"
 #include "core/layers/grads.h"
 #include "core/layers/weights.h"
 #include "core/models/models.h"
@@ -94,13 +96,26 @@ std::unique_ptr<Layer> encoder_block(const std::string& name, const EncoderConfi
   return block;
 }
 
-class EncoderClassifier final : public Model {
+// Embeddings and blocks: (T, D) of a batch.
+class EncoderBody {
  public:
-  EncoderClassifier(const ModelConfig& model, LayerFactory& factory) : embeddings_(model.encoder, factory) {
-    const EncoderConfig& config = model.encoder;
+  EncoderBody(const EncoderConfig& config, LayerFactory& factory) : embeddings_(config, factory) {
     std::vector<std::unique_ptr<Layer>> blocks;
     for (int64_t i = 0; i < config.layers; ++i) blocks.push_back(encoder_block("enc" + std::to_string(i), config, factory));
     add_blocks(blocks_, std::move(blocks), factory.checkpoint_every);
+  }
+  Tensor forward(Ctx& ctx, const DeviceBatch& batch) { return blocks_.forward(ctx, embeddings_.forward(ctx, batch)); }
+  void backward(Ctx& ctx, Tensor dx) { embeddings_.backward(ctx, blocks_.backward(ctx, std::move(dx))); }
+
+ private:
+  Embeddings embeddings_;
+  Chain blocks_;
+};
+
+class EncoderClassifier final : public Model {
+ public:
+  EncoderClassifier(const ModelConfig& model, LayerFactory& factory) : body_(model.encoder, factory) {
+    const EncoderConfig& config = model.encoder;
     head_.add(factory.linear({"classifier.fc", config.d_model, config.d_model, LinearKind::classifier, Rows::sequences}));
     head_.add(std::make_unique<ActivationLayer>(activation_of(config.classifier_activation), "classifier.tanh", config.d_model, factory));
     head_.add(std::make_unique<DropoutLayer>(config.dropout, factory));
@@ -108,7 +123,7 @@ class EncoderClassifier final : public Model {
   }
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {
-    Tensor x = blocks_.forward(ctx, embeddings_.forward(ctx, batch));  // (T, D)
+    Tensor x = body_.forward(ctx, batch);  // (T, D)
     tokens_ = x.size(0);
     Tensor first = ctx.temp({batch.examples, x.size(1)}, "first tokens");  // (S, D)
     ctx.ops.first_tokens(first, x, ctx.sequences);
@@ -121,18 +136,53 @@ class EncoderClassifier final : public Model {
     Tensor dx = ctx.temp({tokens_, dfirst.size(1)}, "dfirst tokens");
     ctx.ops.first_tokens_backward(dx, dfirst, ctx.sequences);
     dfirst = {};
-    embeddings_.backward(ctx, blocks_.backward(ctx, std::move(dx)));
+    body_.backward(ctx, std::move(dx));
   }
 
  private:
-  Embeddings embeddings_;
-  Chain blocks_, head_;
+  EncoderBody body_;
+  Chain head_;
   int64_t tokens_ = 0;
+};
+
+// A masked language model (METHODS.md 22): a linear layer, its activation, a norm and the logits of each token.
+class MaskedEncoder final : public Model {
+ public:
+  MaskedEncoder(const ModelConfig& model, LayerFactory& factory) : body_(model.encoder, factory) {
+    const EncoderConfig& config = model.encoder;
+    first_.add(factory.linear("masked.fc", config.d_model, config.d_model, LinearKind::classifier));
+    first_.add(std::make_unique<ActivationLayer>(activation_of(config.activation), "masked.activation", config.d_model, factory));
+    norm_ = std::make_unique<Norm>("masked.norm", config.d_model, config.norm_eps, factory, norm_of(config));
+    if (!config.tied) {
+      head_ = factory.linear("head", config.d_model, config.vocab, LinearKind::head);
+      return;
+    }
+    Param* table = factory.params().find("emb.token.weight");
+    CHECK(table, "a tied head needs a dense token embedding");
+    head_ = make_tied_head(*table, factory, true);
+  }
+
+  Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {
+    Tensor x = first_.forward(ctx, body_.forward(ctx, batch));
+    return head_->forward(ctx, norm_->forward(ctx, std::move(x), {}, {}));
+  }
+
+  void backward(Ctx& ctx, Tensor dlogits) override {
+    Tensor dx = norm_->backward(ctx, head_->backward(ctx, std::move(dlogits)), false, {}).first;
+    body_.backward(ctx, first_.backward(ctx, std::move(dx)));
+  }
+
+ private:
+  EncoderBody body_;
+  Chain first_;
+  std::unique_ptr<Norm> norm_;
+  std::unique_ptr<Layer> head_;
 };
 
 }  // namespace
 
 std::unique_ptr<Model> make_encoder(const ModelConfig& config, LayerFactory& factory) {
+  if (config.per_token()) return std::make_unique<MaskedEncoder>(config, factory);
   return std::make_unique<EncoderClassifier>(config, factory);
 }
 

@@ -170,6 +170,14 @@ ModelConfig roberta(const Settings& s) {
   return model;
 }
 
+ModelConfig masked(ModelConfig model, const Settings& s) {
+  model.task = "masked";
+  model.encoder.tied = s.get<bool>("tie_word_embeddings", true);
+  return model;
+}
+ModelConfig masked_bert(const Settings& s) { return masked(bert(s), s); }
+ModelConfig masked_roberta(const Settings& s) { return masked(roberta(s), s); }
+
 ModelConfig distilbert(const Settings& s) {
   ModelConfig model;
   EncoderConfig& c = model.encoder;
@@ -198,6 +206,8 @@ constexpr Architecture kArchitectures[] = {{"LlamaForCausalLM", llama},
                                            {"GPT2LMHeadModel", gpt2},
                                            {"BertForSequenceClassification", bert},
                                            {"RobertaForSequenceClassification", roberta},
+                                           {"BertForMaskedLM", masked_bert},
+                                           {"RobertaForMaskedLM", masked_roberta},
                                            {"DistilBertForSequenceClassification", distilbert}};
 
 // Collects the tensors of a folder.
@@ -280,6 +290,14 @@ void add_bert(const ModelConfig& model, bool roberta, Layout& to) {
     to.linear(name + "output.dense", own + "ffn.out", c.d_ff, d, true);
     to.norm(name + "output.LayerNorm", own + "ffn.norm", d, true);
   }
+  if (model.task == "masked") {
+    const std::string head = roberta ? "lm_head." : "cls.predictions.";
+    to.linear(head + (roberta ? "dense" : "transform.dense"), "masked.fc", d, d, true);
+    to.norm(head + (roberta ? "layer_norm" : "transform.LayerNorm"), "masked.norm", d, true);
+    if (!c.tied) to.add(head + "decoder.weight", "head.weight", {c.vocab, d});
+    to.add(head + "bias", "head.bias", {c.vocab});
+    return;
+  }
   to.linear(roberta ? "classifier.dense" : "bert.pooler.dense", "classifier.fc", d, d, true);
   to.linear(roberta ? "classifier.out_proj" : "classifier", "head", d, model.classes, true);
 }
@@ -323,8 +341,11 @@ std::string name_in(const HuggingFaceFolder& folder, const std::string& name) {
   return name;
 }
 
-// Buffers that older files have beside the parameters, and a tied head once more.
+// Buffers that older files have beside the parameters, a tied head once more, and of masked language models the parts for other tasks.
 bool may_be_left_out(const std::string& name, const ModelConfig& model) {
+  if (model.task == "masked" && (name.starts_with("cls.predictions.decoder.") || name.starts_with("lm_head.decoder.") ||
+                                 name.starts_with("cls.seq_relationship.") || name.find(".pooler.") != std::string::npos))
+    return true;
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq") ||
          name.ends_with("embeddings.position_ids") || (model.decoder.tied && name == "lm_head.weight");
 }
@@ -407,6 +428,10 @@ std::string architecture_of(const ModelConfig& model) {
   if (model.kind == "decoder" && is_llama(model.decoder)) return "LlamaForCausalLM";
   if (model.kind == "decoder" && is_gpt2(model.decoder)) return "GPT2LMHeadModel";
   const EncoderConfig& e = model.encoder;
+  if (model.kind == "encoder" && model.task == "masked" && e.norm == "layer") {
+    if (e.segments >= 2 && e.first_position == 0) return "BertForMaskedLM";
+    if (e.segments == 1 && e.first_position > 0) return "RobertaForMaskedLM";
+  }
   if (model.kind == "encoder" && model.task == "classification" && e.norm == "layer") {
     if (e.segments >= 2 && e.first_position == 0 && e.classifier_activation == "tanh") return "BertForSequenceClassification";
     if (e.segments == 1 && e.first_position > 0 && e.classifier_activation == "tanh") return "RobertaForSequenceClassification";
@@ -417,7 +442,7 @@ std::string architecture_of(const ModelConfig& model) {
   throw Error(
       ErrorCode::config, "this model has no form of the transformers library",
       "language models are LLaMA's (rotary, RMS norm, SwiGLU) or GPT-2's (learned positions, layer norm, biases), classifiers BERT's, "
-      "RoBERTa's or DistilBERT's",
+      "RoBERTa's or DistilBERT's, masked language models BERT's or RoBERTa's",
       "export it as safetensors");
 }
 
@@ -430,7 +455,7 @@ std::vector<FolderTensor> folder_tensors(const ModelConfig& model) {
     return layout.all;
   }
   if (model.kind == "encoder") {
-    add_bert(model, architecture == "RobertaForSequenceClassification", layout);
+    add_bert(model, architecture.starts_with("Roberta"), layout);
     return layout.all;
   }
   if (architecture == "LlamaForCausalLM")
@@ -470,7 +495,7 @@ Json encoder_config(const ModelConfig& model, const std::string& architecture, c
                 {"attention_dropout", c.attention_dropout}});
     return out;
   }
-  out.update({{"model_type", architecture == "RobertaForSequenceClassification" ? "roberta" : "bert"},
+  out.update({{"model_type", architecture.starts_with("Roberta") ? "roberta" : "bert"},
               {"hidden_size", c.d_model},
               {"intermediate_size", c.d_ff},
               {"num_hidden_layers", c.layers},
@@ -481,6 +506,7 @@ Json encoder_config(const ModelConfig& model, const std::string& architecture, c
               {"attention_probs_dropout_prob", c.attention_dropout},
               {"layer_norm_eps", c.norm_eps}});
   if (c.first_position > 0) out["pad_token_id"] = c.first_position - 1;
+  if (model.task == "masked") out["tie_word_embeddings"] = c.tied;
   return out;
 }
 

@@ -1,4 +1,5 @@
-// The next token of each token: softmax and cross-entropy over the vocabulary. A token with label -1 is followed by nothing that counts.
+// Tokens as classes: the next token of each, or tokens that are masked. Softmax and cross-entropy over the vocabulary; a token with label
+// -1 does not count.
 #include <algorithm>
 #include <cmath>
 
@@ -18,14 +19,14 @@ class LanguageScores final : public MeanScores {
 
 class Language final : public Task {
  public:
-  explicit Language(int64_t vocab) : vocab_(vocab) {}
+  Language(int64_t vocab, const char* title, const char* setting) : vocab_(vocab), title_(title), setting_(setting) {}
   void targets(BatchLayout& layout) const override {
     layout.add({.name = "labels",
                 .per = Per::token,
                 .low = -1,
                 .high = vocab_,
-                .title = "next token",
-                .setting = "model.decoder.vocab",
+                .title = title_,
+                .setting = setting_,
                 .why = "a token would be out of range",
                 .hint = "the data set needs a model with a larger vocabulary"});
   }
@@ -40,10 +41,16 @@ class Language final : public Task {
 
  private:
   const int64_t vocab_;
+  const char *const title_, *const setting_;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> make_language(const ModelConfig& config) { return std::make_unique<Language>(config.decoder.vocab); }
+std::unique_ptr<Task> make_language(const ModelConfig& config) {
+  return std::make_unique<Language>(config.decoder.vocab, "next token", "model.decoder.vocab");
+}
+std::unique_ptr<Task> make_masked(const ModelConfig& config) {
+  return std::make_unique<Language>(config.encoder.vocab, "masked token", "model.encoder.vocab");
+}
 
 }  // namespace comera

@@ -6,6 +6,7 @@ namespace comera {
 std::unique_ptr<Task> make_classification(const ModelConfig& config);
 std::unique_ptr<Task> make_binary(const ModelConfig& config);
 std::unique_ptr<Task> make_language(const ModelConfig& config);
+std::unique_ptr<Task> make_masked(const ModelConfig& config);
 
 namespace {
 
@@ -17,6 +18,7 @@ constexpr Row kTasks[] = {
     {"classification", make_classification},
     {"binary", make_binary},
     {"language", make_language},
+    {"masked", make_masked},
 };
 
 }  // namespace

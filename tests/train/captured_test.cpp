@@ -88,8 +88,7 @@ INSTANTIATE_TEST_SUITE_P(All, CapturedMethods,
 TEST(Captured, EveryTask) {
   for (const char* task : choices_of("model.task")) {
     SCOPED_TRACE(task);
-    RunConfig config = scripted(task == std::string("language") ? language_config() : text_config());
-    config.model.task = task;
+    RunConfig config = scripted(task_config(task));
     expect_captured_is_eager(config);
   }
 }

@@ -79,6 +79,7 @@ class Pieces final : public Dataset {
   Pieces() {
     info_.rows = 48;
     info_.vocab_size = 24;
+    info_.mask_token = 0;
     info_.fingerprint = "pieces";
     describe_stream(info_);
   }
@@ -186,6 +187,18 @@ inline RunConfig language_config() {
   return config;
 }
 
+// Of a task: classification, binary, language, masked.
+inline RunConfig task_config(const std::string& task) {
+  RunConfig config = task == "language" ? language_config() : text_config();
+  config.model.task = task;
+  if (!config.model.per_token() || task == "language") return config;
+  config.model.encoder.vocab = 24;  // of Pieces
+  config.model.encoder.segments = 0;
+  config.model.encoder.tied = false;
+  config.data.mask_share = 0.3;
+  return config;
+}
+
 inline RunConfig clicks_config() {
   RunConfig config;
   config.model.kind = "dlrm";
@@ -221,7 +234,7 @@ class Log : public TrainObserver {
 
 inline std::shared_ptr<const Dataset> data_of(const RunConfig& config) {
   if (has_images(config)) return std::make_shared<Blobs>();
-  if (config.model.kind == "decoder") return std::make_shared<Pieces>();
+  if (config.model.per_token()) return std::make_shared<Pieces>();
   if (config.model.kind == "dlrm") return std::make_shared<Clicks>();
   return std::make_shared<Sentences>();
 }

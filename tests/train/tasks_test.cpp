@@ -11,8 +11,7 @@ class Tasks : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, Tasks, testing::ValuesIn(choices_of("model.task")));
 
 RunConfig config_of(const std::string& task) {
-  RunConfig config = task == "language" ? language_config() : text_config();
-  config.model.task = task;
+  RunConfig config = task_config(task);
   config.model.encoder.dropout = config.model.encoder.attention_dropout = 0;
   config.model.decoder.dropout = config.model.decoder.attention_dropout = 0;
   return config;
@@ -23,9 +22,21 @@ struct Known {
   int64_t examples = 64;
   double share = 0.9;
   explicit Known(const RunConfig& config) {
-    if (config.model.task != "language") return;
+    if (!config.model.per_token()) return;
     examples = 48 * 8;
     share = 0.75;
+    if (config.model.task == "language") return;
+    BatchOptions options = batch_options(config);
+    options.mask_share = config.data.mask_share;
+    options.seed = static_cast<uint64_t>(config.train.seed);
+    options.shuffle = options.drop_last = false;
+    const auto data = data_of(config);
+    Batch batch;
+    examples = 0;
+    for (int64_t cursor = 0; make_batch(*data, options, cursor, batch); cursor = batch.next_cursor)
+      examples += std::count_if(batch.ints["labels"].begin(), batch.ints["labels"].end(), [](int32_t label) { return label >= 0; });
+    EXPECT_NEAR(static_cast<double>(examples), 0.3 * 48 * 9, 40);
+    share = 0.3;  // of neighbours that may be masked, too
   }
 };
 
