@@ -198,6 +198,11 @@ void CoapConfig::fields(FieldVisitor& v) {
        .help = "divide gradient and moment by the gradient's root mean square before a projection is refined",
        .more =
            "As published, the step of a refinement is proportional to the square of the gradient's norm: small gradients move nothing."});
+  v.field("convolutions", convolutions,
+          {.title = "Convolutions",
+           .help = "how weights of convolutions are projected",
+           .choices = {{"tucker", "Tucker", "Along outputs and along inputs; the pixels of a window stay."},
+                       {"matrix", "As matrices", "As every other matrix: outputs times all values of a patch."}}});
   refresh_field(v, refresh);
 }
 

@@ -65,7 +65,8 @@ struct CoapConfig {
   double scale = 1;
   std::string rule = "adam";  // adam | adam8bit | adafactor | adafactor8bit: as GaLore's
   bool restore = false, normalised = false;
-  std::string refresh = "staggered";  // staggered | together
+  std::string refresh = "staggered";    // staggered | together
+  std::string convolutions = "tucker";  // tucker | matrix
   OptimizerInfo info() const;
   void fields(FieldVisitor& v);
   std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;

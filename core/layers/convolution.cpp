@@ -53,6 +53,7 @@ Convolution::Convolution(const std::string& name, const ConvolutionSpec& spec, L
                             .kind = LinearKind::convolution,
                             .rows = Rows::sequences,
                             .rows_each = window_.count(),
+                            .places = window_.area(),
                             .bias = spec.bias});
   const uint32_t site = factory.next_site();
   if (window_.is_pixel()) return;

@@ -31,6 +31,7 @@ struct MatrixSpec {
   LinearKind kind = LinearKind::ffn_in;  // of a table: of no meaning
   Rows rows = Rows::tokens;
   int64_t rows_each = 1;  // rows for each of them: windows of an image
+  int64_t places = 1;     // of a convolution: `in` is as many times its channels, place by place
   double std = 1;         // of a table: initial standard deviation of its entries
   bool trainable = true;  // false: W and b are frozen
   bool dense = false;     // of a table: no form is asked

@@ -17,6 +17,7 @@ class DenseLinear final : public Layer {
     const Init init{Init::uniform, 1 / std::sqrt(static_cast<double>(spec.in))};
     w_ = &params.add(spec.name + ".weight", {spec.out, spec.in}, in_block ? ParamKind::weight : ParamKind::head, ParamGroup::rest, init);
     if (spec.bias) b_ = &params.add(spec.name + ".bias", {spec.out}, ParamKind::bias, ParamGroup::rest, init);
+    w_->places = spec.places;
     w_->trainable = spec.trainable;
     if (b_) b_->trainable = spec.trainable;
     const uint32_t site = factory.next_site();

@@ -54,6 +54,7 @@ struct Param {
   Tensor value = {}, grad = {};              // set by ParamSet::allocate, as are
   Tensor scale = {}, zero = {};              // of int8 codes
   bool trainable = true;                     // false: frozen, without gradient and optimizer state
+  int64_t places = 1;                        // of a convolution (O, A I): A, the pixels of a window
   int uses = 1;                              // contributions to its gradient a pass: 2 for a matrix that is used twice
   GradWay way = GradWay::kept;               // set before memory is planned
   Shape projected = {};                      // of `grad` where its way is GradWay::projected or rows

@@ -11,12 +11,23 @@ constexpr double kStepSize = 0.1;  // of a refinement, as released
 
 class CoapProjector final : public Projector {
  public:
-  explicit CoapProjector(const CoapConfig& config) : config_(config) {}
+  explicit CoapProjector(const CoapConfig& config) : config_(config), tucker_(make_tucker_projector(config)) {}
 
-  std::vector<StateSpec> declare(const Projection& p) const override { return {stored_projection(p)}; }
+  std::vector<StateSpec> declare(const Projection& p) const override {
+    return is_tucker(p) ? tucker_->declare(p) : std::vector{stored_projection(p)};
+  }
   Tensor basis(Ctx&, const Projection&, const States& states) override { return states["projection"].value; }
 
+  Shape projected(const Projection& p) const override { return is_tucker(p) ? tucker_->projected(p) : Projector::projected(p); }
+  void down(Ctx& ctx, const Projection& p, const States& states, const Tensor& r, const Tensor& g) override {
+    is_tucker(p) ? tucker_->down(ctx, p, states, r, g) : Projector::down(ctx, p, states, r, g);
+  }
+  void up(Ctx& ctx, const Projection& p, const States& states, const Tensor& w, const Tensor& u, double alpha) override {
+    is_tucker(p) ? tucker_->up(ctx, p, states, w, u, alpha) : Projector::up(ctx, p, states, w, u, alpha);
+  }
+
   void refresh(Ctx& ctx, const Projection& p, const States& states, const Tensor& g, int64_t number) override {
+    if (is_tucker(p)) return tucker_->refresh(ctx, p, states, g, number);
     const Tensor basis = states["projection"].value;
     Tensor before;
     if (config_.restore && number > 0) {
@@ -31,6 +42,8 @@ class CoapProjector final : public Projector {
   }
 
  private:
+  bool is_tucker(const Projection& p) const { return p.places > 1 && config_.convolutions == "tucker"; }
+
   // What the gradient makes of the projection before spans the space of the new one.
   void reset(Ctx& ctx, const Projection& p, const Tensor& basis, const Tensor& g, bool first) {
     Tensor start = basis;
@@ -104,6 +117,7 @@ class CoapProjector final : public Projector {
   }
 
   const CoapConfig config_;
+  const std::unique_ptr<Projector> tucker_;
 };
 
 // 8 bits are a way to store these rules here, as released, and not bitsandbytes' Adam.

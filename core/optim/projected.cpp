@@ -14,6 +14,7 @@ Shape Projector::projected(const Projection& p) const { return p.right ? Shape{p
 unsigned Projector::rank_axes(const Projection& p) const {
   Projection larger = p;
   ++larger.rank;
+  ++larger.asked;
   const Shape shape = projected(p), other = projected(larger);
   unsigned axes = 0;
   for (int axis = 0; axis < shape.rank(); ++axis)
@@ -25,7 +26,7 @@ bool is_projected(const Param& param) { return param.kind == ParamKind::weight &
 
 Projection projection_of(const Param& param, int64_t rank) {
   const int64_t m = param.shape[0], n = param.shape[1], shorter = std::min(m, n);
-  return {param.shape, std::min(rank, shorter), m >= n, site_of(param.name)};
+  return {param.shape, std::min(rank, shorter), m >= n, site_of(param.name), param.places, rank};
 }
 
 StateSpec stored_projection(const Projection& p, const char* name) {
@@ -70,7 +71,10 @@ class Projected final : public Rule {
     const Projection projection = this->projection(param);
     const unsigned ranks = projector_->rank_axes(projection);
     std::vector<StateSpec> specs = projector_->declare(projection);
-    for (StateSpec spec : inner_->declare(param, projector_->projected(projection))) {
+    const Shape shape = projector_->projected(projection);
+    Param seen = param;  // whose axes are those of the projected gradient, which may have more
+    if (shape.rank() != param.shape.rank()) seen.shape = shape;
+    for (StateSpec spec : inner_->declare(seen, shape)) {
       for (unsigned axis = 1; axis <= ranks; axis <<= 1)
         if (spec.axes & ranks & axis) spec.rank_axes |= 1u << std::popcount(spec.axes & (axis - 1));
       specs.push_back(spec);
@@ -104,6 +108,7 @@ class Projected final : public Rule {
     const double ratio = options_.rank_ratio, shorter = static_cast<double>(std::min(param.shape[0], param.shape[1]));
     Projection p = projection_of(param, ratio > 0 ? std::max<int64_t>(1, static_cast<int64_t>(shorter / ratio)) : options_.rank);
     p.right = on_the_right(p.right);
+    p.ratio = ratio;
     return p;
   }
 

@@ -11,6 +11,9 @@ struct Projection {
   int64_t rank = 0;
   bool right = true;  // R = G P^T (m, r), else R = P^T G (r, n); decided by W's shape or a setting, as R's is ambiguous
   uint32_t site = 0;  // of its random draws
+  // Of a convolution (O, A I): A. `asked` is the rank before it was cut, `ratio` above 0 what ranks follow from instead.
+  int64_t places = 1, asked = 0;
+  double ratio = 0;
 };
 
 // Whether a low-rank optimizer projects the parameter (METHODS.md 0.5), and how: `rank` is cut to its shorter side.
@@ -50,6 +53,8 @@ struct QGaloreOptions {
 std::unique_ptr<Projector> make_qgalore_projector(const QGaloreOptions& options);
 // COAP's: refined in between by a gradient step, which reads the inner rule's first moment "m" where it has one.
 std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config);
+// The same of convolutions, along their outputs and inputs: R (r_O, A, r_I). For projections of several places.
+std::unique_ptr<Projector> make_tucker_projector(const CoapConfig& config);
 // Grass's: some rows or columns of the gradient. A refresh sets the inner rule's moments "m" and "v" to 0.
 std::unique_ptr<Projector> make_grass_projector(const GrassConfig& config);
 // Normal draws of variance 1 / rank, others every `gap` steps; made in each step, never kept. `ahead`: those of so many steps later.
