@@ -59,6 +59,15 @@ std::vector<Edits> projected_runs() {
   config.method.flora.sums = "projected";
   config.train.micro_batches = 2;
   runs.push_back({"flora with projected sums", config, "method.flora.rank", {"method.flora.gap"}});
+  RunConfig images = scripted(convolution_config());
+  images.train.steps = 24;
+  images.method.weights = "dense";
+  images.method.optimizer = "coap";
+  for (const char* rule : {"adam", "adam8bit", "adafactor"}) {
+    images.method.coap.rule = rule;
+    shrink(images.method);
+    runs.push_back({std::string("coap of convolutions ") + rule, images, "method.coap.rank", {"method.coap.gap", "method.coap.scale"}});
+  }
   EXPECT_GE(runs.size(), 11u);
   return runs;
 }
