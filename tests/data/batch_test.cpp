@@ -283,6 +283,56 @@ TEST(Batch, TokenDropoutLeavesTheTokensThatPartSentences) {
   EXPECT_EQ(left, (std::set<int32_t>{7, data.info().cls_token, data.info().sep_token}));
 }
 
+// A text in pieces, 20 tokens each: token i of row r is (20 r + i) mod 50 + 1; 0 is the mask.
+class MemoryPieces : public Dataset {
+ public:
+  MemoryPieces() {
+    info_.rows = 300;
+    info_.vocab_size = 51;
+    info_.mask_token = 0;
+    describe_stream(info_);
+  }
+  const DatasetInfo& info() const override { return info_; }
+  void read(int64_t row, int64_t, Columns& out) const override {
+    std::vector<int32_t>& ids = out.ints["ids"];
+    ids.clear();
+    for (int64_t i = 0; i < 20; ++i) ids.push_back(static_cast<int32_t>((20 * row + i) % 50 + 1));
+    out.ints["labels"].assign(20, 3);
+  }
+
+ private:
+  DatasetInfo info_;
+};
+
+TEST(Batch, MaskedTokensAreTheLabelsAndMostAreReadAsTheMask) {
+  const MemoryPieces data;
+  BatchOptions options{.batch_size = 300, .length = 20, .mask_share = 0.15, .drop_last = false, .seed = 4};
+  Batch batch, again, later;
+  make_batch(data, options, 0, batch);
+  make_batch(data, options, 0, again);
+  expect_equal(batch, again);
+  make_batch(data, options, 300, later);  // the next epoch
+  EXPECT_NE(batch.ints.at("labels"), later.ints.at("labels"));
+  double masked = 0, as_mask = 0, as_it_is = 0;
+  for (int64_t s = 0; s < 300; ++s)
+    for (int64_t i = 0; i < 20; ++i) {
+      const auto at = static_cast<size_t>(20 * s + i);
+      const int32_t id = batch.ints.at("ids")[at], label = batch.ints.at("labels")[at];
+      const auto whole = static_cast<int32_t>((20 * batch.rows[static_cast<size_t>(s)] + i) % 50 + 1);
+      if (label < 0) {
+        EXPECT_EQ(id, whole);
+        continue;
+      }
+      EXPECT_EQ(label, whole);
+      ++masked;
+      as_mask += id == 0;
+      as_it_is += id == whole;
+    }
+  EXPECT_NEAR(masked / 6000, 0.15, 0.02);  // 4 standard deviations of 6,000 draws
+  EXPECT_NEAR(as_mask / masked, 0.8 + 0.1 / 51, 0.06);
+  EXPECT_NEAR(as_it_is / masked, 0.1 + 0.1 / 51, 0.05);
+}
+
 TEST(Batch, EpochsAndSeedsDiffer) {
   const MemoryTexts data(64, 20);
   BatchOptions options{.batch_size = 64, .length = 12, .seed = 4};
