@@ -93,7 +93,7 @@ TEST(Presets, AreSoundAndSmall) {
     for (const RankLayer& layer : tt.params.rank_layers()) {  // hardly anything is padded: 5,461 of llama-1b is a product of two primes
       int64_t entries = 1;
       for (int64_t size : layer.mode_sizes) entries *= size;
-      if (layer.name == "emb.token") continue;
+      if (layer.name == "emb.token" || layer.name.starts_with("table")) continue;  // more rows of a table are a few entries of a core
       EXPECT_GE(entries, layer.dense_entries()) << entry.path() << " " << layer.name;
       EXPECT_LT(static_cast<double>(entries), 1.003 * static_cast<double>(layer.dense_entries())) << entry.path() << " " << layer.name;
     }

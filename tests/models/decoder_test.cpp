@@ -145,7 +145,7 @@ TEST(Decoder, SaysWhatIsWrong) {
   EXPECT_EQ(problem_of([](ModelConfig& c) { c.task = "classification"; }),
             "task: must be language with model.kind decoder, is classification");
   EXPECT_EQ(problem_of([](ModelConfig& c) { c.kind = "encoder", c.encoder = test::two_blocks(12, 16, 20, 8, 0); }),
-            "task: must be classification or binary with model.kind encoder, is language");
+            "task: language needs model.kind decoder, is encoder");
   EXPECT_EQ(problem_of([](ModelConfig& c) { c.decoder.positions = "learned", c.decoder.position_rows = 5; }),
             "decoder.position_rows: must be at least model.length 6, is 5");
 }

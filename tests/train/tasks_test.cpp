@@ -35,7 +35,7 @@ struct Known {
     examples = 0;
     for (int64_t cursor = 0; make_batch(*data, options, cursor, batch); cursor = batch.next_cursor)
       examples += std::count_if(batch.ints["labels"].begin(), batch.ints["labels"].end(), [](int32_t label) { return label >= 0; });
-    EXPECT_NEAR(static_cast<double>(examples), 0.3 * 48 * 9, 40);
+    EXPECT_NEAR(static_cast<double>(examples), 0.2 * 48 * 9, 40);
     share = 0.3;  // of neighbours that may be masked, too
   }
 };
@@ -49,7 +49,7 @@ bool is_better(const std::pair<std::string, double>& after, const std::pair<std:
 
 TEST_P(Tasks, TrainsInPlannedMemoryAndImproves) {
   RunConfig config = config_of(GetParam());
-  config.train.steps = 300;
+  config.train.steps = config.model.task == "masked" ? 4000 : 300;  // which sees one label in five tokens, and both sides of it
   config.method.comera.train_ranks = false;
   const auto device = open_cpu_device(2);
   Course course;

@@ -10,7 +10,7 @@ namespace comera::studio {
 
 struct DataQuestion {
   std::string set, vocab;  // as in the config, as are
-  ColumnNames columns;
+  ColumnNames columns = {};
   bool operator==(const DataQuestion&) const = default;
 };
 

@@ -1,0 +1,119 @@
+// Files that were damaged at random: each format reads them or says what is wrong, and does nothing else.
+#include <cstdlib>
+#include <functional>
+#include <random>
+
+#include "core/data/bpe.h"
+#include "core/data/criteo.h"
+#include "core/data/datasets.h"
+#include "tests/data/support.h"
+
+namespace comera {
+namespace {
+
+using test::Folder;
+
+// One to four changes: a byte, a piece that is taken out, moved or repeated, an end that is cut off, numbers and quotes of other places.
+std::string damaged(const std::string& good, std::mt19937_64& random) {
+  std::string bytes = good;
+  const auto below = [&](size_t n) { return static_cast<size_t>(random() % std::max<size_t>(n, 1)); };
+  for (size_t changes = 1 + below(4); changes > 0 && !bytes.empty(); --changes) {
+    const size_t at = below(bytes.size()), length = below(std::min<size_t>(bytes.size() - at, 40));
+    static const char* const kPieces[] = {"\"", "\n", "\t", ",", "-1", "99999999999999999999", "{", "]", "\xff", "null", "\\u0000", ""};
+    switch (below(6)) {
+      case 0:
+        bytes[at] = static_cast<char>(random());
+        break;
+      case 1:
+        bytes.erase(at, length);
+        break;
+      case 2:
+        bytes.insert(below(bytes.size()), bytes.substr(at, length));
+        break;
+      case 3:
+        bytes.resize(at);
+        break;
+      case 4:
+        bytes.replace(at, length, kPieces[below(std::size(kPieces))]);
+        break;
+      default:
+        bytes.insert(at, kPieces[below(std::size(kPieces))]);
+    }
+  }
+  return bytes;
+}
+
+void read_damaged(const std::string& name, const std::string& good, int count, const std::function<void(const std::string& path)>& read) {
+  const Folder folder;
+  std::mt19937_64 random(11);
+  int opened = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::string path = folder.write(std::to_string(i) + name, damaged(good, random));
+    try {
+      read(path);
+      ++opened;
+    } catch (const Error& error) {
+      EXPECT_NE(error.code(), ErrorCode::other) << error.what();
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
+  std::cout << name << ": " << opened << " of " << count << " can be read\n";
+}
+
+void read_all(const DataSpec& spec) {
+  const auto data = open_dataset(spec);
+  for (int64_t row = 0; row < data->info().rows; ++row) {
+    Columns columns;
+    data->read(row, 16, columns);
+    data->shown(row, 16);
+  }
+}
+
+TEST(Hostile, TextsWithColumns) {
+  const std::string csv = "id,review,mood\n1,\"Good, and\ncheap\",glad\n2,\"She said \"\"no\"\"\",angry\n3,plain,calm\n";
+  const std::string json = "{\"review\": \"one two\", \"mood\": \"glad\"}\n{\"review\": \"three \\\"four\\\"\", \"mood\": \"calm\"}\n";
+  const auto read = [](const std::string& path) { read_all({.path = path, .columns = {"review", "", "mood"}, .assets = test::kAssets}); };
+  read_damaged(".csv", csv, 150, read);
+  read_damaged(".jsonl", json, 150, read);
+}
+
+TEST(Hostile, ClickLogs) {
+  const Folder cache;
+  const char* before = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = before ? before : "";
+  setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);
+  std::string good;
+  for (int row = 0; row < 5; ++row) {
+    good += row % 2 ? "1" : "0";
+    for (int c = 0; c < 13; ++c) good += "\t" + std::to_string(row * c - 7);
+    for (int c = 0; c < 26; ++c) good += "\tv" + std::to_string(row * c % 3);
+    good += "\n";
+  }
+  for (const bool packed : {false, true})
+    read_damaged(packed ? ".txt.gz" : ".tsv", packed ? test::gzip(good) : good, 150, [](const std::string& path) {
+      const CriteoDataset data(path, path, 1, {});
+      for (int64_t row = 0; row < data.info().rows; ++row) {
+        Columns columns;
+        data.read(row, 1, columns);
+        for (int c = 0; c < kCriteoCategories; ++c)
+          ASSERT_LT(columns.ints.at("category" + std::to_string(c))[0], data.info().tables[static_cast<size_t>(c)]);
+      }
+    });
+  kept.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+}
+
+TEST(Hostile, Tokenizers) {
+  for (const char* name : {"gpt2", "llama"}) {
+    const std::string good =
+        test::read_file(std::string(COMERA_SOURCE_DIR) + "/tests/golden_models/tokenizers/" + name + "/tokenizer.json");
+    read_damaged(std::string(name) + ".json", good, 60, [](const std::string& path) {
+      const BpeTokenizer tokenizer(path);
+      const std::vector<int32_t> ids = tokenizer.encode_with_specials("one Two 3,\xff \xe2\x80\xa6 <s>", "b");
+      for (const int32_t id : ids) ASSERT_LT(id, tokenizer.size());
+      tokenizer.decode(ids);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace comera
