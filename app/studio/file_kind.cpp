@@ -93,13 +93,14 @@ bool is_texts(const std::string& path) {
   }
 }
 
-// Columns of any name, which the form of a new run then asks for.
+// Columns of any name and a row, which the form of a new run then asks for.
 bool has_columns(const std::string& path, std::string_view head) {
   const std::string end = fs::path(path).extension().string();
   const std::string_view first = head.substr(0, head.find('\n'));
-  if (head.find('\0') != std::string_view::npos) return false;
-  return (end == ".csv" && first.find_first_of(",;") != std::string_view::npos) ||
-         (end == ".tsv" && first.find('\t') != std::string_view::npos) || (end == ".jsonl" && first.starts_with("{"));
+  const bool has_row = first.size() + 1 < head.substr(0, head.find('\0')).size();
+  if (!has_row) return false;
+  if (end == ".csv") return first.find_first_of(",;") != std::string_view::npos && std::count(first.begin(), first.end(), '"') % 2 == 0;
+  return (end == ".tsv" && first.find('\t') != std::string_view::npos) || (end == ".jsonl" && first.starts_with("{"));
 }
 
 }  // namespace

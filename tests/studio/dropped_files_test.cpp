@@ -99,9 +99,9 @@ TEST_F(DroppedFiles, AreToldByTheirContent) {
                                           {"labels", "\0\0\x08\x01\0\0\0\x01\x05"s, FileKind::other},
                                           {"a.csv", kCsv, FileKind::table},
                                           {"tidy.txt", "run,step,wall_time,metric,value\na,1,,loss,2\n", FileKind::table},
-                                          {"other.csv", "name,age\na,1\n", FileKind::other},
+                                          {"other.csv", "name,age\na,1\n", FileKind::data},
                                           {"steps.csv", "step\n1\n", FileKind::other},
-                                          {"poem.tsv", "roses\tred\nviolets\tblue\n", FileKind::other},
+                                          {"poem.tsv", "roses\tred\nviolets\tblue\n", FileKind::data},
                                           {"header.tsv", "sentence\tlabel\n", FileKind::other},
                                           {"quote.csv", "\"step,value\n1,2\n", FileKind::other}})
     EXPECT_EQ(kind_of_file(write(name, bytes)), kind) << name;
