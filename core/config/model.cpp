@@ -1,6 +1,7 @@
 #include "core/config/model.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "core/config/tt_shape.h"
@@ -434,7 +435,7 @@ bool ModelConfig::per_token() const {
 
 int64_t ModelConfig::outputs() const {
   const TaskKind* row = row_of(kTasks, task);
-  if (row && row->per_token) return kind == "encoder" ? encoder.vocab : decoder.vocab;
+  if (row && row->per_token) return row->per_token == std::string_view("encoder") ? encoder.vocab : decoder.vocab;
   return row && row->outputs > 0 ? row->outputs : classes;
 }
 

@@ -14,7 +14,7 @@ ModelConfig config_of(const std::string& task) {
   ModelConfig config;
   config.task = task;
   config.classes = task == "binary" ? 2 : 3;
-  config.decoder.vocab = 3;
+  config.encoder.vocab = config.decoder.vocab = 3;
   return config;
 }
 
