@@ -178,15 +178,16 @@ struct Bench {
     const Tensor dense(dense_memory.data(), {rows, width}, DType::f32);
     device->ops().fill(dense, 0.5);
 
-    for (const int64_t count : {10000, 20000, 40000})
+    for (const int64_t count : {int64_t{10000}, int64_t{20000}, int64_t{40000}})
       for (const bool zipf : {false, true}) {
         std::vector<int> ids = drawn_ids(count, rows, zipf);
         const Tensor id(ids.data(), {count}, DType::i32);
         Buffer batch(memory, 4 * count * width * 4 + 4 * count, Purpose::data);
         float* base = static_cast<float*>(batch.data());
         const Tensor dy(base, {count, width}, DType::f32), y(base + count * width, {count, width}, DType::f32),
-            drows(base + 2 * count * width, {count, width}, DType::f32), taken(base + 3 * count * width, {count, width}, DType::f32),
-            place(base + 4 * count * width, {count}, DType::i32);
+            drows(base + 2 * count * width, {std::min(count, rows), width}, DType::f32),
+            taken(base + 3 * count * width, {count, width}, DType::f32),
+            place(base + 4 * count * width, {std::min(count, rows)}, DType::i32);
         device->ops().fill(dy, 0.25);
         Arena arena;
         const auto step = [&] {
