@@ -133,6 +133,13 @@ TEST(Settings, AnUnusedOneGivesItsReason) {
   EXPECT_FALSE(unused_of(trains).contains("method.comera.gamma"));
 }
 
+TEST(Settings, ARunStoredBeforeThereWasAHoldoutHasNone) {
+  Json stored = config_to_json(RunConfig());
+  EXPECT_EQ(config_from_json(stored, "a run").data.holdout, 0.1);
+  stored["data"].erase("holdout");
+  EXPECT_EQ(config_from_json(stored, "a run").data.holdout, 0);
+}
+
 // Of a rule that is an optimizer of its own and one inside GaLore and COAP.
 TEST(Settings, OtherConditionsAreEnoughWhereTheirSettingIsUsed) {
   RunConfig config;
