@@ -93,6 +93,14 @@ bool is_texts(const std::string& path) {
   }
 }
 
+bool is_clicks(const std::string& path) {
+  try {
+    return CriteoPack::is(MappedFile(path).bytes());
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // Columns of any name and a row, which the form of a new run then asks for.
 bool has_columns(const std::string& path, std::string_view head) {
   const std::string end = fs::path(path).extension().string();
@@ -119,7 +127,7 @@ FileKind kind_of_file(const std::string& path) {
   if (is_images(head) || (head.starts_with("\x1f\x8b") && is_packed_images(path))) return FileKind::data;
   if (looks_like_tfevents(path)) return FileKind::events;
   if (is_table(head)) return FileKind::table;
-  if (is_texts(path) || has_columns(path, head) || CriteoPack::is(head)) return FileKind::data;
+  if (is_texts(path) || has_columns(path, head) || is_clicks(path)) return FileKind::data;
   return is_json(head) ? FileKind::config : FileKind::other;
 }
 

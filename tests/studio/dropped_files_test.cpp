@@ -108,6 +108,10 @@ TEST_F(DroppedFiles, AreToldByTheirContent) {
   EXPECT_EQ(kind_of_file(write_events("curves")), FileKind::events) << "whatever its name";
   EXPECT_EQ(kind_of_file(write_gzip("images.gz", kIdx)), FileKind::data);
   EXPECT_EQ(kind_of_file(write_gzip("text.gz", kTsv)), FileKind::other);
+  std::string clicks;  // in Criteo's format
+  for (int row = 0; row < 500; ++row) clicks += "1" + std::string(13, '\t') + std::string(26, '\t') + std::to_string(row) + "\n";
+  EXPECT_EQ(kind_of_file(write("clicks.txt", clicks)), FileKind::data);
+  EXPECT_EQ(kind_of_file(write_gzip("clicks.gz", clicks)), FileKind::data);
   write_events("logs/run1/events.out.tfevents.1");
   EXPECT_EQ(kind_of_file(folder_.file("logs")), FileKind::events);
   fs::create_directories(folder_.file("set"));
