@@ -38,8 +38,9 @@ std::string_view GzipReader::next(size_t most) {
     if (status == Z_BUF_ERROR) damaged("the gzip data end too early, after " + std::to_string(made_ + most - z.avail_out) + " bytes");
     if (status != Z_OK && status != Z_STREAM_END) damaged(z.msg ? std::string("gzip: ") + z.msg : "gzip: bad data");
     if (status != Z_STREAM_END) continue;
-    // A gzip file may have several members, as `cat a.gz b.gz` makes.
-    ended_ = z.avail_in == 0 && rest_.empty();
+    // A gzip file may have several members, as `cat a.gz b.gz` makes. Other bytes behind them are padding.
+    const std::string_view left(reinterpret_cast<const char*>(z.next_in), z.avail_in);
+    ended_ = !is_gzip(left.empty() ? rest_ : left);
     if (!ended_) CHECK(inflateReset(&z) == Z_OK);
   }
   const size_t count = most - z.avail_out;

@@ -79,6 +79,12 @@ TEST_F(Criteo, GzipAndTheSecondReadGiveTheSame) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "cache/comera/data"), {}), 2) << "nothing unfinished is left";
 }
 
+TEST_F(Criteo, GzipOfSeveralMembersWithPadding) {
+  const std::string half = kLines.substr(0, kLines.find('\n') + 1), rest = kLines.substr(half.size());
+  const auto data = open_dataset({.path = folder.write("a.txt.gz", test::gzip(half) + test::gzip(rest) + std::string(100, '\0'))});
+  EXPECT_EQ(data->info().rows, 4);
+}
+
 TEST_F(Criteo, AChangedFileIsReadAnew) {
   const std::string path = folder.write("a.txt", kLines);
   EXPECT_EQ(open_dataset({.path = path})->info().rows, 4);
