@@ -35,8 +35,8 @@ void DataConfig::fields(FieldVisitor& v) {
            .when = {"model.task", {"masked"}}});
   v.field("token_dropout", token_dropout,
           {.title = "Token dropout", .help = "share of training tokens replaced by [UNK], drawn again each epoch", .range = {0, 0.9}});
-  v.field("least_count", least_count,
-          {.title = "Least count of a value",
+  v.field("min_count", min_count,
+          {.title = "Minimum count of a value",
            .help = "categorical values with fewer rows in the training file share one table row",
            .range = {1, 1e9},
            .when = {"model.kind", {"dlrm"}}});
@@ -142,7 +142,7 @@ void interval_fields(TrainConfig& c, FieldVisitor& v) {
            .range = {0, 1e6},
            .live = Live::yes});
   v.field("checkpoint_best", c.checkpoint_best,
-          {.title = "Checkpoint of the best",
+          {.title = "Checkpoint at the best score",
            .help = "write a checkpoint at each evaluation with the best validation loss so far",
            .live = Live::yes});
   v.field("checkpoint_every", c.checkpoint_every,

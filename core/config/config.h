@@ -20,7 +20,7 @@ struct DataConfig {
   int64_t token_budget = 0;                                             // tokens of a packed batch; 0 = half of batch * length
   double mask_share = 0.15;                                             // share of the tokens that a masked language model predicts
   double token_dropout = 0;  // share of the training tokens that are read as [UNK], drawn anew each epoch
-  int64_t least_count = 1;   // of click logs: rarer values of a category share a row of its table
+  int64_t min_count = 1;     // of click logs: rarer values of a category share a row of its table
   double holdout = 0.1;      // share of the rows of a single file, which has no other split, that validate; 0 = none
   int64_t train_rows = 0;    // use only the first rows; 0 = all
   int64_t validation_rows = 0;
@@ -65,7 +65,8 @@ struct RunConfig {
   bool tensorised() const { return method.weights == "tt"; }
   DType dtype() const { return train.precision == "f64" ? DType::f64 : DType::f32; }
   int64_t part_batch() const { return train.batch / train.micro_batches; }  // S of a part
-  int64_t token_capacity() const;                                           // T of a part of a training batch
+  double mask_share() const { return model.task == "masked" ? data.mask_share : 0; }
+  int64_t token_capacity() const;  // T of a part of a training batch
 };
 
 // Live settings that belong to one layer or one bond: edit paths rank.cap.LAYER.BOND and rank.weight.LAYER

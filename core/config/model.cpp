@@ -126,7 +126,7 @@ std::vector<ModelMatrix> dlrm_matrices(const ModelConfig& model) {
   const auto vectors = static_cast<int64_t>(c.tables.size()) + 1;
   add(c.width + vectors * (c.itself ? vectors + 1 : vectors - 1) / 2, c.top);
   for (const int64_t rows : c.tables)
-    if (rows >= c.least_tt_rows) all.push_back({"embedding", rows, c.width, &TTKinds::embedding, true});
+    if (rows >= c.min_tt_rows) all.push_back({"embedding", rows, c.width, &TTKinds::embedding, true});
   return all;
 }
 
@@ -350,15 +350,16 @@ void MlpConfig::fields(FieldVisitor& v) {
 
 void DlrmConfig::fields(FieldVisitor& v) {
   v.field("inputs", inputs, {.title = "Numeric columns", .help = "numeric columns of an example", .range = {1, 1 << 20}});
-  v.field(
-      "tables", tables,
-      {.title = "Table rows", .help = "rows of the table of each categorical column; values beyond share rows", .range = {1, 2147483647}});
+  v.field("tables", tables,
+          {.title = "Table rows",
+           .help = "rows of each category's table; values for which no row is left share rows",
+           .range = {1, 2147483647}});
   v.field("width", width, {.title = "Embedding width", .help = "features of a table row", .range = {1, 65536}});
   v.field("bottom", bottom, {.title = "Bottom MLP", .help = "widths of the hidden layers over the numeric columns", .range = {1, 1 << 20}});
   v.field("top", top, {.title = "Top MLP", .help = "widths of the hidden layers behind the interaction", .range = {1, 1 << 20}});
-  v.field("itself", itself, {.title = "Products with itself", .help = "the interaction has the product of each vector with itself, too"});
-  v.field("least_tt_rows", least_tt_rows,
-          {.title = "Least rows of a tensor train",
+  v.field("itself", itself, {.title = "Self-interaction", .help = "the interaction includes the product of each vector with itself"});
+  v.field("min_tt_rows", min_tt_rows,
+          {.title = "Minimum rows of a TT table",
            .help = "tables with fewer rows stay dense",
            .range = {1, 2147483647},
            .when = {"method.weights", {"tt"}}});

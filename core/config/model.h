@@ -57,8 +57,8 @@ struct DlrmConfig {
                                  27,   14992, 5461306,  10,      5652, 2173, 4,     7046547, 18, 15,    286181, 105,     142572};
   int64_t width = 16;  // features of a row
   std::vector<int64_t> bottom = {512, 256, 64}, top = {512, 256};
-  bool itself = false;           // the interaction has the products of vectors with themselves, too
-  int64_t least_tt_rows = 1000;  // smaller tables stay dense
+  bool itself = false;         // the interaction has the products of vectors with themselves, too
+  int64_t min_tt_rows = 1000;  // smaller tables stay dense
   void fields(FieldVisitor& v);
 };
 

@@ -52,7 +52,7 @@ std::unique_ptr<Dataset> open_clicks(const std::string& path, const DataSpec& sp
   std::string training = spec.training.empty() ? path : spec.training;
   if (spec.training.empty() && spec.split != "train" && fs::path(path) != fs::path(spec.path))
     if (const std::string found = find_split(fs::path(path).parent_path(), "train"); !found.empty()) training = found;
-  return std::make_unique<CriteoDataset>(path, training, spec.least_count, spec.tables, spec.progress);
+  return std::make_unique<CriteoDataset>(path, training, spec.min_count, spec.tables, spec.progress);
 }
 
 // A data format: how its files are recognised and opened, and their names in a folder.

@@ -18,7 +18,7 @@ struct DataSpec {
       {};  // vocab.txt for texts; empty = vocab/bert-uncased.txt of `assets`. Of a text in pieces tokenizer.json; empty = bytes
   ColumnNames columns = {};                   // of a text set
   std::vector<std::string> label_names = {};  // of a text set without labels.txt: classes of the training file
-  int64_t least_count = 1;                    // of a click log: values that the training file has fewer times share a row
+  int64_t min_count = 1;                      // of a click log: values that the training file has fewer times share a row
   std::string training = {};                  // of a click log: the file that its tables are for; empty = the training file beside it
   std::vector<int64_t> tables = {};           // of a click log: rows of the table of each category; empty = one for each value
   std::function<void(double)> progress = {};  // while a file is read for the first time: the share that is read, 0..1

@@ -37,7 +37,7 @@ class Dlrm final : public Model {
                                            .in = rows,
                                            .out = width_,
                                            .std = 1 / std::sqrt(3 * static_cast<double>(rows)),  // of numbers up to 1 / sqrt(rows)
-                                           .dense = rows < config.least_tt_rows}));
+                                           .dense = rows < config.min_tt_rows}));
     }
     interaction_ = std::make_unique<InteractionLayer>("interaction", vectors_, width_, config.itself, factory);
     const int64_t in = add_layers(top_, "top", width_ + DotPairs{vectors_, config.itself}.count(), config.top, factory);

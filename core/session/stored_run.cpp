@@ -80,7 +80,7 @@ DataSpec data_spec(const RunConfig& config) {
   spec.length = config.model.length;
   spec.assets = assets_folder();
   spec.columns = {config.data.text_column, config.data.second_column, config.data.label_column};
-  spec.least_count = config.data.least_count;
+  spec.min_count = config.data.min_count;
   if (config.model.kind == "dlrm") spec.tables = config.model.dlrm.tables;
   return spec;
 }

@@ -106,7 +106,7 @@ TEST_F(Criteo, WhereTheCacheCannotBeWritten) {
 }
 
 TEST_F(Criteo, RareValuesShareRowZero) {
-  const auto data = open_dataset({.path = folder.write("a.txt", kLines), .least_count = 2});
+  const auto data = open_dataset({.path = folder.write("a.txt", kLines), .min_count = 2});
   EXPECT_EQ(data->info().tables[0], 2);
   EXPECT_EQ(row_of(*data, 0).ints.at("category0")[0], 1);
   EXPECT_EQ(row_of(*data, 1).ints.at("category0")[0], 0);

@@ -12,7 +12,7 @@ ModelConfig toy_dlrm(bool itself) {
   config.kind = "dlrm";
   config.task = "binary";
   config.classes = 2;
-  config.dlrm = {.inputs = 5, .tables = {30, 4, 24}, .width = 6, .bottom = {7}, .top = {9, 8}, .itself = itself, .least_tt_rows = 20};
+  config.dlrm = {.inputs = 5, .tables = {30, 4, 24}, .width = 6, .bottom = {7}, .top = {9, 8}, .itself = itself, .min_tt_rows = 20};
   config.tt.ffn_in.cores = 2;
   config.tt.ffn_in.rank = 3;
   config.tt.embedding.cores = 2;

@@ -209,7 +209,7 @@ inline RunConfig clicks_config() {
                        .width = 8,
                        .bottom = {12},
                        .top = {16},
-                       .least_tt_rows = 10};
+                       .min_tt_rows = 10};
   config.model.tt.ffn_in.rank = 5;
   config.model.tt.ffn_in.cores = 2;
   config.model.tt.embedding.rank = 6;
