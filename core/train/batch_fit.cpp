@@ -49,7 +49,7 @@ void check_fit(const RunConfig& config, const DatasetInfo& train, const DatasetI
     wrong("model.kind '" + config.model.kind + "' does not fit the data set " + train.name, std::string("the set holds ") + train.holds,
           kind.empty() ? "" : "use --set model.kind=" + kind);
   }
-  if (config.model.task == "masked" && train.mask_token < 0)
+  if (config.mask_share() > 0 && train.mask_token < 0)
     wrong("the tokenizer of " + train.name + " has no mask token", "model.task masked reads masked tokens as this one",
           "use a tokenizer.json with <mask> or [MASK], or none: bytes");
   if (!train.labelled) wrong("the training file of " + train.name + " has no labels", "", "give a file with labels");

@@ -42,7 +42,7 @@ Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const
   options.length = config.model.length;
   options.pack = config.data.pack;
   options.token_budget = config.token_capacity();
-  options.mask_share = config.model.task == "masked" ? config.data.mask_share : 0;
+  options.mask_share = config.mask_share();
   options.seed = static_cast<uint64_t>(config.train.seed);
   options.shuffle = options.drop_last = false;
   StepScalars scalars;

@@ -43,7 +43,7 @@ BatchOptions Trainer::batch_options(bool training) const {
   options.length = config_.model.length;
   options.pack = config_.data.pack;
   options.token_budget = config_.token_capacity();
-  options.mask_share = config_.model.task == "masked" ? config_.data.mask_share : 0;
+  options.mask_share = config_.mask_share();
   options.token_dropout = training ? config_.data.token_dropout : 0;
   options.shuffle = training;
   options.drop_last = training;

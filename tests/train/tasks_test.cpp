@@ -27,7 +27,7 @@ struct Known {
     share = 0.75;
     if (config.model.task == "language") return;
     BatchOptions options = batch_options(config);
-    options.mask_share = config.data.mask_share;
+    options.mask_share = config.mask_share();
     options.seed = static_cast<uint64_t>(config.train.seed);
     options.shuffle = options.drop_last = false;
     const auto data = data_of(config);
