@@ -127,7 +127,7 @@ OptimizerInfo GaloreConfig::info() const {
   return {.choice = {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
           .eps = rule == "adam8bit" ? 1e-8 : 1e-6,  // 8-bit moments are bitsandbytes'
           .refreshes = true,
-          .by_rows = true};
+          .by_rows = rule != "adafactor"};
 }
 
 void GaloreConfig::fields(FieldVisitor& v) {
@@ -173,7 +173,7 @@ OptimizerInfo CoapConfig::info() const {
   return {.choice = {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."},
           .eps = 1e-6,
           .refreshes = true,
-          .by_rows = true};
+          .by_rows = !rule.starts_with("adafactor")};
 }
 
 void CoapConfig::fields(FieldVisitor& v) {

@@ -87,10 +87,8 @@ namespace {
 
 bool steps_rows(const RunConfig& config) {
   const MethodConfig& c = config.method;
-  const std::string rule = c.inner_rule();
-  const bool codes_tables = (c.optimizer == "adam8bit" || rule == "adam8bit") && c.adam8bit.embeddings;
-  return c.chosen().by_rows && !rule.starts_with("adafactor") && !codes_tables && c.weight_format != "bf16" && c.update != "backward" &&
-         config.train.micro_batches == 1;
+  const bool codes_tables = (c.optimizer == "adam8bit" || c.inner_rule() == "adam8bit") && c.adam8bit.embeddings;
+  return c.chosen().by_rows && !codes_tables && c.weight_format != "bf16" && c.update != "backward" && config.train.micro_batches == 1;
 }
 
 }  // namespace
