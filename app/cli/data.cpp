@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -159,6 +160,10 @@ void add_data(Verb& program, Context& context) {
   add_columns(check_verb, options->spec);
   check_verb.does([&context, options] {
     options->spec.assets = assets_folder();
+    if (isatty(STDERR_FILENO) && !context.quiet)
+      options->spec.progress = [](double share) {
+        std::cerr << "\rreading: " << std::lround(100 * share) << " %" << (share < 1 ? "" : "\n");
+      };
     return check(context, options->spec);
   });
 

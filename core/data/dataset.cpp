@@ -19,10 +19,11 @@ std::string Dataset::shown(int64_t row, int64_t max_length) const {
   Columns columns;
   read(row, max_length, columns);
   std::string text;
-  for (const auto& [name, values] : columns.reals) text += name + ": " + std::to_string(values.size()) + " numbers, ";
-  for (const auto& [name, values] : columns.ints)
-    if (name != "labels") text += name + " " + std::to_string(values[0]) + ", ";
-  if (text.ends_with(", ")) text.resize(text.size() - 2);
+  for (const BatchField& field : info().fields.fields) {
+    if (field.name == "labels") continue;
+    text += (text.empty() ? "" : ", ") + field.name + " ";
+    text += field.dtype == DType::i32 ? std::to_string(columns.ints.at(field.name)[0]) : "(" + std::to_string(field.width) + " numbers)";
+  }
   return text + "  ->  " + label_text(columns.ints.at("labels")[0]);
 }
 

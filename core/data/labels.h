@@ -13,7 +13,7 @@ namespace comera {
 class Labels {
  public:
   // `names`: the set's own class names by number (labels.txt, or of the training file), or empty. `classes`: how many classes there must
-  // be, or 0 to take the largest number seen + 1. `learns`: names that are not known become classes, up to kMostNames.
+  // be, or 0 to take the largest number seen + 1. `learns`: names that are not known become classes, up to 1,000.
   Labels(std::vector<std::string> names, int64_t classes, bool learns = false);
 
   // Class number of a label text. Numbers are taken as they are; names are looked up in the set's names, else they
