@@ -7,7 +7,8 @@ for each on validation rows, then three seeds. Accuracy or perplexity, memory by
     python3 experiments/methods/tuned.py table --store tuned.db --set image > table.md
     python3 experiments/methods/tuned.py draw  --store tuned.db --set image > pareto.svg
 
-`run` and `time` leave out what is there already (results lie beside the store), so they may be stopped and started again. The rate: from
+`run` and `time` leave out what is there already (a line of RESULTS each, by default beside the store), so they may be stopped and started
+again, also from a RESULTS file of another machine. The rate: from
 RATE on, up and down GRID while the validation score of a shorter run with seed 1 gets better; all rates of a method (matrices, cores,
 ranks) are equal. Steps, batch, schedule and network are the same for all, ranks are the defaults of the program.
 
@@ -65,30 +66,39 @@ def shown(network, score):
 
 
 class Results:
-    def __init__(self, store, network):
-        self.store, self.network, self.folder = store, network, store.parent / (store.stem + "-results")
-        self.folder.mkdir(exist_ok=True)
+    """Lines of JSON, one a result, by name."""
+
+    def __init__(self, args):
+        self.store, self.network = args.store, args.set
+        self.file = args.results or args.store.with_suffix(".jsonl")
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        self.known = {line.pop("name"): line for line in map(json.loads, lines)}
+
+    def add(self, name, result, words):
+        self.known[name] = result
+        with self.file.open("a") as out:
+            out.write(json.dumps({"name": name} | result) + "\n")
+        print(f"{name}: {words}", flush=True)
 
     def of(self, method, rate, seed, steps, train=True):
         """The result of one run, trained if it is not there; None where it is not there and must not be trained."""
-        note = self.folder / f"{self.network}-{method}-{rate:g}-{seed}-{steps}.json"
-        if note.exists():
-            return json.loads(note.read_text())
+        name = f"{self.network}-{method}-{rate:g}-{seed}-{steps}"
+        if name in self.known:
+            return self.known[name]
         if not train:
             return None
         preset, sets, _, metric = NETWORKS[self.network]
         sets = [*sets, *COURSE, *[f"{path}={rate:g}" for path in RATES]]
         status, document, problem = comera("train", preset, "--method", method, "--seed", seed, "--steps", steps, "--store", self.store, "--name",
-                                           note.stem, "--tag", "tuned", *[x for s in sets for x in ("--set", s)])
+                                           name, "--tag", "tuned", *[x for s in sets for x in ("--set", s)])
         result = {"method": method, "rate": rate, "seed": seed, "steps": steps, "score": None, "problem": problem.strip().split("\n")[0] if status else ""}
         if status == 0:
             memory = document["memory"]
             result |= {"score": document["metrics"][metric], "run": document["run"], "planned": memory["planned_peak_bytes"],
                        "taken": memory["measured_peak_bytes"], "purposes": memory["planned_by_purpose"], "step_ms": document["step_ms"]["median"]}
         elif "diverged" not in problem and "NaN" not in problem:
-            sys.exit(f"{note.stem}: {problem}")
-        note.write_text(json.dumps(result, indent=1) + "\n")
-        print(f"{note.stem}: {shown(self.network, result['score'])} {result['problem']}", flush=True)
+            sys.exit(f"{name}: {problem}")
+        self.add(name, result, f"{shown(self.network, result['score'])} {result['problem']}")
         return result
 
     def best_rate(self, method, train=True):
@@ -105,7 +115,7 @@ class Results:
 
 
 def run(args):
-    results = Results(args.store, args.set)
+    results = Results(args)
     steps = NETWORKS[args.set][2]
     for method in args.methods or all_methods(args.set):
         rate = results.best_rate(method)
@@ -124,16 +134,16 @@ def step_times(args, method):
 
 
 def time(args):
+    results = Results(args)
     for method in args.methods or all_methods(args.set):
-        note = Results(args.store, args.set).folder / f"time-{args.set}-{method}.json"
-        if not note.exists():
-            note.write_text(json.dumps({"adamw": step_times(args, "adamw"), "own": step_times(args, method)}, indent=1) + "\n")
-            print(note.stem, flush=True)
+        name = f"time-{args.set}-{method}"
+        if name not in results.known:
+            results.add(name, {"adamw": step_times(args, "adamw"), "own": step_times(args, method)}, "timed")
 
 
 def rows_of(args):
     """(method, rate, good runs, all runs, times or None) of every method with a run, the best first."""
-    results = Results(args.store, args.set)
+    results = Results(args)
     rows = []
     for method in args.methods or all_methods(args.set):
         rate = results.best_rate(method, train=False)
@@ -141,9 +151,8 @@ def rows_of(args):
         good = [r for r in runs if not r["problem"]]
         if any(r["planned"] != r["taken"] for r in good):
             sys.exit(f"{method}: planned is not taken")
-        timed = results.folder / f"time-{args.set}-{method}.json"
         if runs:
-            rows.append((method, rate, good, runs, json.loads(timed.read_text()) if timed.exists() else None))
+            rows.append((method, rate, good, runs, results.known.get(f"time-{args.set}-{method}")))
     return sorted(rows, key=lambda row: -statistics.mean([goodness(args.set, r["score"]) for r in row[2]] or [float("-inf")]))
 
 
@@ -201,6 +210,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "time", "table", "draw"))
     parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--results", type=Path)
     parser.add_argument("--set", choices=NETWORKS, required=True)
     parser.add_argument("--methods", nargs="+")
     parser.add_argument("--seeds", nargs="+", type=int, default=(1, 2, 3))
