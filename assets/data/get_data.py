@@ -35,7 +35,7 @@ MAKERS = {
     "newsgroups": sentences.topic("20newsgroups"), "reuters-r8": sentences.topic("reuters-r8"), "reuters-r52": sentences.topic("reuters-r52"),
     "flights": clicks.flights, "flights-days": clicks.flights_days, "movielens": clicks.movielens, "obd": clicks.obd, "adult": clicks.adult,
     "wordnet-text": texts.wordnet_text,
-    "code-python": code.codesearchnet("python"), "code-go": code.codesearchnet("go"),
+    "code-python": code.code("python"), "code-go": code.code("go"), "code-python-search": code.code_search("python"),
     "vocab-bert": vocab.vocab_bert, "vocab-gpt2": vocab.vocab_gpt2, "vocab-clip": vocab.vocab_clip,
 }
 

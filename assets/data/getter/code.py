@@ -1,4 +1,4 @@
-"""Functions with docstrings in CodeSearchNet's JSONL, CodeBERT's search pairs, and whole files for masked language models."""
+"""Functions with docstrings in CodeSearchNet's JSONL, and CodeBERT's search pairs."""
 import ast
 import hashlib
 import json
@@ -6,7 +6,10 @@ import re
 import textwrap
 from collections import defaultdict
 
-from .job import SPLITS, clean, gz, h64, split_of
+from .bpe import tokenizer_json
+from .job import SPLITS, clean, h64, split_of
+
+TOKENS = 8192
 
 PYDEBS = ["libpython3.11-minimal", "libpython3.11-stdlib", "python3-sympy", "python3-networkx", "python3-sklearn", "python3-pandas",
           "python3-statsmodels", "python3-sphinx", "python3-docutils", "python3-sqlalchemy", "python3-django", "python3-scipy",
@@ -95,46 +98,53 @@ def go_functions(pkg, path, src):
         i = j + 1
 
 
-def codesearchnet(lang):
+def functions(job, lang):
+    """{split: functions with a docstring}, equal ones once, in hash order"""
+    parts, seen = defaultdict(list), set()
+    ext = ".py" if lang == "python" else ".go"
+    ok = lambda p: p.endswith(ext) and not p.endswith("_test.go") and "/testdata/" not in p and "/tests/" not in p and "/test/" not in p \
+        and "/vendor/" not in p and p.startswith("usr/")
+    for pkg in PYDEBS if lang == "python" else ["golang-1.19-src"]:
+        for path, data in sorted(job.archives.deb_files(pkg, ok)):
+            try:
+                src = data.decode("utf-8")
+            except UnicodeDecodeError:
+                continue
+            if len(src) > 300000 or re.search(r"^(//|#) Code generated .* DO NOT EDIT", src[:4000], re.M):
+                continue
+            for r in (py_functions if lang == "python" else go_functions)(pkg, path, src):
+                k = hashlib.sha256((" ".join(r["code_tokens"])).encode()).hexdigest()
+                if k not in seen:
+                    seen.add(k)
+                    parts[split_of("code", lang, path)].append(r)
+    return {s: sorted(parts[s], key=lambda r: h64("order", "code", r["url"]))[:job.rows or None] for s in SPLITS}
+
+
+def lines(rows, keys):
+    return "".join(json.dumps({k: r[k] for k in keys}, ensure_ascii=False) + "\n" for r in rows)
+
+
+def code(lang):
     def f(job):
-        parts, seen, corpus = defaultdict(list), set(), defaultdict(list)
-        debs = PYDEBS if lang == "python" else ["golang-1.19-src"]
-        ext = ".py" if lang == "python" else ".go"
-        for pkg in debs:
-            ok = lambda p: p.endswith(ext) and not p.endswith("_test.go") and "/testdata/" not in p and "/tests/" not in p and "/test/" not in p \
-                and "/vendor/" not in p and p.startswith("usr/")
-            for path, data in sorted(job.archives.deb_files(pkg, ok)):
-                try:
-                    src = data.decode("utf-8")
-                except UnicodeDecodeError:
-                    continue
-                if len(src) > 300000 or re.search(r"^(//|#) Code generated .* DO NOT EDIT", src[:4000], re.M):
-                    continue
-                s = split_of("code", lang, path)
-                corpus[s].append((pkg, path, src))
-                for r in (py_functions if lang == "python" else go_functions)(pkg, path, src):
-                    k = hashlib.sha256((" ".join(r["code_tokens"])).encode()).hexdigest()
-                    if k not in seen:
-                        seen.add(k)
-                        parts[s].append(r)
-        name = {"train": "train", "dev": "valid", "test": "test"}
+        parts = functions(job, lang)
         for s in SPLITS:
-            v = sorted(parts[s], key=lambda r: h64("order", "code", r["url"]))[:job.rows or None]
-            body = "".join(json.dumps({**r, "partition": name[s]}, ensure_ascii=False) + "\n" for r in v).encode()
-            job.emit(f"{lang}/final/jsonl/{name[s]}/{lang}_{name[s]}_0.jsonl.gz", gz(body), len(v), raw_bytes=len(body))
-            # CodeBERT's code search pairs: label<CODESPLIT>url<CODESPLIT>func_name<CODESPLIT>docstring<CODESPLIT>code
+            job.emit(f"{s}.jsonl", lines(parts[s], ("url", "func_name", "code", "docstring")), len(parts[s]))
+        job.emit("tokenizer.json", tokenizer_json([r["code"] for r in parts["train"]], TOKENS), TOKENS)
+    f.__doc__ = f"{lang} functions with docstrings, with the keys of CodeSearchNet, and a byte-level BPE tokenizer of the training split"
+    return f
+
+
+def code_search(lang):
+    def f(job):
+        for s, rows in functions(job, lang).items():
             out = []
-            for i, r in enumerate(v):
-                j = h64("neg", r["url"]) % len(v)
+            for i, r in enumerate(rows):
+                j = h64("neg", r["url"]) % len(rows)
                 if j == i:
-                    j = (j + 1) % len(v)
-                for y, d in ((1, r), (0, v[j])):
-                    out.append("<CODESPLIT>".join([str(y), r["url"], r["func_name"], clean(" ".join(d["docstring_tokens"])), clean(" ".join(r["code_tokens"]))]))
-            out.sort(key=lambda x: h64("order", "pairs", x))
-            job.emit(f"codesearch/{name[s]}.txt", "\n".join(out) + "\n", len(out))
-            # raw files, for masked-language-model pretraining: one JSON string a line = one source file
-            files = corpus[s]
-            body = "".join(json.dumps({"path": f"{p}/{q}", "content": t}, ensure_ascii=False) + "\n" for p, q, t in files).encode()
-            job.emit(f"mlm/{name[s]}.jsonl.gz", gz(body), len(files), raw_bytes=len(body))
-    f.__doc__ = f"{lang} functions with docstrings: CodeSearchNet JSONL + CodeBERT code-search pairs + whole files for MLM"
+                    j = (j + 1) % len(rows)
+                for label, d in ((1, r), (0, rows[j])):
+                    out.append({"url": r["url"], "docstring": clean(" ".join(d["docstring_tokens"])), "code": clean(" ".join(r["code_tokens"])), "label": label})
+            out.sort(key=lambda x: h64("order", "pairs", json.dumps(x)))
+            job.emit(f"{s}.jsonl", lines(out, ("docstring", "code", "label")), len(out))
+    f.__doc__ = f"does this docstring describe this {lang} function: CodeBERT's search pairs, one true and one false for each function"
     return f

@@ -3,10 +3,8 @@
 Splits are SHA-256 buckets 0..99 of the content: 0-9 unused, 10-19 test, 20-29 dev, 30-99 train. So every run on
 every machine gives the same rows in the same order. With `rows` N the first N rows of a split are kept (they are in
 hash order, so they are a uniform sample)."""
-import gzip
 import hashlib
 import html
-import io
 import json
 import os
 import re
@@ -47,14 +45,6 @@ def counts(labels):
     for x in labels:
         c[str(x)] += 1
     return ",".join(f"{k}:{c[k]}" for k in sorted(c)[:60])
-
-
-def gz(data):
-    """gzip without a time or a name, so that equal data give equal bytes"""
-    b = io.BytesIO()
-    with gzip.GzipFile(fileobj=b, mode="wb", mtime=0, filename="") as g:
-        g.write(data)
-    return b.getvalue()
 
 
 class Job:
