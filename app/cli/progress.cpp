@@ -1,6 +1,7 @@
 #include "app/cli/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 
 #include "core/base/numbers.h"
@@ -53,11 +54,18 @@ std::string bar(double share, size_t width) {
   return out;
 }
 
+std::string speed(const Snapshot& s) {
+  std::string out = significant(s.steps_per_s, 3) + " it/s";
+  if (s.tokens_per_s > 0) out += "  " + thousands(std::round(s.tokens_per_s)) + " tokens/s";
+  if (s.gemm_share > 0) out += "  " + significant(100 * s.gemm_share, 2) + " % of the GEMM rate";
+  return out + "  ETA " + duration(s.eta_s);
+}
+
 std::string one_line(const Snapshot& s) {
   std::string out = "step " + thousands(static_cast<double>(s.step)) + "/" + thousands(static_cast<double>(s.total_steps)) + "  loss " +
                     significant(s.last.results.ce) + (s.eval.examples > 0 ? "  val accuracy " + significant(s.eval.accuracy) : "");
   if (!s.ranks.empty()) out += "  entries " + thousands(s.size.entries) + " (" + significant(s.size.compression, 3) + "x)";
-  return out + "  " + significant(s.steps_per_s, 3) + " it/s  ETA " + duration(s.eta_s);
+  return out + "  " + speed(s);
 }
 
 }  // namespace
@@ -101,8 +109,7 @@ void Progress::draw(const Snapshot& s, const std::string& above) {
                   reset);
   const double share = s.total_steps > 0 ? static_cast<double>(s.step) / static_cast<double>(s.total_steps) : 0;
   block.push_back(accent + bar(share, 30) + reset + "  " + thousands(static_cast<double>(s.step)) + " / " +
-                  thousands(static_cast<double>(s.total_steps)) + "  epoch " + significant(s.epoch, 3) + "  " +
-                  significant(s.steps_per_s, 3) + " it/s  ETA " + duration(s.eta_s));
+                  thousands(static_cast<double>(s.total_steps)) + "  epoch " + significant(s.epoch, 3) + "  " + speed(s));
   block.push_back("loss      " + significant(s.last.results.ce) + "  " + accent + sparkline(curve_.values(), 48) + reset);
   block.push_back("accuracy  train " + significant(s.last.accuracy, 3) +
                   (s.eval.examples > 0

@@ -169,6 +169,7 @@ ScheduledChange parse_edit(const std::string& text) {
 SessionStart common(const Context& context, const TrainOptions& options) {
   SessionStart start;
   start.store = store_path(context);
+  start.watched = !context.quiet;
   start.tags = options.tags;
   start.extend = options.extend;
   for (const std::string& edit : options.edits) start.changes.push_back(parse_edit(edit));

@@ -73,10 +73,13 @@ DeviceRates measure_rates(Device& device) {
           .copy_gbs = 2.0 * static_cast<double>(bytes) / time_copy(device, memory, bytes) / 1e6};
 }
 
+double gemm_share(double gflop, double ms, const DeviceRates& rates) {
+  return ms > 0 && rates.sgemm_gflops > 0 ? gflop / ms * 1e3 / rates.sgemm_gflops : 0;
+}
+
 double share_of_rate(const OpTime& op, const DeviceRates& rates) {
-  if (op.ms <= 0) return 0;
-  const double best = op.gflop > 0 ? rates.sgemm_gflops : rates.copy_gbs;
-  return best > 0 ? (op.gflop > 0 ? op.gflop : op.gbyte) / op.ms * 1e3 / best : 0;
+  if (op.gflop > 0) return gemm_share(op.gflop, op.ms, rates);
+  return op.ms > 0 && rates.copy_gbs > 0 ? op.gbyte / op.ms * 1e3 / rates.copy_gbs : 0;
 }
 
 double gflops_of(const OpTime& op) { return op.gflop > 0 && op.ms > 0 ? op.gflop / op.ms * 1e3 : 0; }

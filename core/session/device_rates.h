@@ -30,6 +30,8 @@ inline constexpr int64_t kRatesBytes = int64_t{128} << 20;  // that must be free
 // About a second on two cores. Throws Error(memory) and Error(device).
 DeviceRates measure_rates(Device& device);
 
+// GEMM work of `gflop` in `ms`, by the rate of the device; 0 where it is not known.
+double gemm_share(double gflop, double ms, const DeviceRates& rates);
 // Of the rate of the device that suits the op: of products where it has any, else of copies. 0 where nothing is known.
 double share_of_rate(const OpTime& op, const DeviceRates& rates);
 double gflops_of(const OpTime& op);  // of its products; 0 = it has none

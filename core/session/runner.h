@@ -53,6 +53,7 @@ class Runner {
   void inspect(const InspectCommand& what);
   void look_at_core();
   const DeviceRates& device_rates();
+  void show_speed();
   void obey(const std::pair<Ticket, Command>& command);
   std::string checkpoint_path(int64_t step, const std::string& folder) const;
   void checkpoint(const char* kind, bool last = false);
@@ -89,7 +90,7 @@ class Runner {
   int64_t inspected_layer_ = -1, inspected_bond_ = 0, inspected_core_ = 0;  // what to show the values of; from 1, 0 = nothing
   Clock::time_point last_look_;                                             // at the core
   StepProfiler profiler_;
-  std::optional<DeviceRates> rates_;  // for profiles: measured when the first one is asked for
+  std::optional<DeviceRates> rates_;  // measured when they are first asked for
   RunSampler sampler_;
   StepRateLimit rate_limit_;
 };

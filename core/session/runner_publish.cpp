@@ -12,6 +12,7 @@ namespace comera {
 namespace {
 
 constexpr double kPublishSeconds = 1.0 / 60;  // the screen shows no more
+constexpr double kSettledSeconds = 3;         // short runs end before: measuring the device takes a second
 constexpr double kLookSeconds = 0.5;          // between two looks at a core: it is copied whole
 
 }  // namespace
@@ -78,11 +79,7 @@ void Runner::publish(bool force) {
     // The largest plan so far: a growth makes a larger one.
     if (const MemoryByPurpose planned = trainer_->engine().planned(); planned.total() > snapshot_.memory_planned.total())
       snapshot_.memory_planned = planned;
-    double step_ms = recorder_.recent_step_ms();
-    if (const double limit = trainer_->config().train.max_steps_per_s; limit > 0 && step_ms > 0) step_ms = std::max(step_ms, 1000 / limit);
-    snapshot_.steps_per_s = step_ms > 0 ? 1000 / step_ms : 0;
-    snapshot_.tokens_per_s = snapshot_.steps_per_s * recorder_.mean_tokens();
-    snapshot_.eta_s = static_cast<double>(snapshot_.total_steps - snapshot_.step) * step_ms / 1000;
+    show_speed();
     if (force) {
       snapshot_.step_ms_median = recorder_.step_ms_quantile(0.5);
       snapshot_.step_ms_p95 = recorder_.step_ms_quantile(0.95);
@@ -96,6 +93,17 @@ void Runner::publish(bool force) {
   snapshot_.store_problem = recorder_.writer() ? recorder_.writer()->store_problem() : "";
   if (!checkpoint_problem_.empty()) snapshot_.store_problem += (snapshot_.store_problem.empty() ? "" : "; ") + checkpoint_problem_;
   session_.publish(std::make_shared<const Snapshot>(snapshot_), recorder_.take_records());
+}
+
+void Runner::show_speed() {
+  double step_ms = recorder_.recent_step_ms();
+  if (step_ms <= 0) return;
+  if (start_.watched && seconds_since(began_) > kSettledSeconds && snapshot_.phase == Phase::running)
+    snapshot_.gemm_share = gemm_share(trainer_->engine().step_work().gemm_flops / 1e9, step_ms, device_rates());
+  if (const double limit = trainer_->config().train.max_steps_per_s; limit > 0) step_ms = std::max(step_ms, 1000 / limit);
+  snapshot_.steps_per_s = 1000 / step_ms;
+  snapshot_.tokens_per_s = snapshot_.steps_per_s * recorder_.mean_tokens();
+  snapshot_.eta_s = static_cast<double>(snapshot_.total_steps - snapshot_.step) * step_ms / 1000;
 }
 
 void Runner::inspect(const InspectCommand& what) {

@@ -32,6 +32,7 @@ struct SessionStart {
   std::vector<std::string> tags;
   double max_seconds = 0;           // stop with a checkpoint after this time; 0 = no limit
   bool paused = false;              // begin paused
+  bool watched = false;             // somebody reads its speed: the rates of the device are measured once, after some seconds
   bool attended = false;            // somebody is there to resume it: it pauses where ranks find no room to grow
   size_t most_waiting = 4'000'000;  // points of metrics that drain() may have waiting, at 16 bytes each; see there
   std::string device;               // instead of the config's; "" = that one. For a run that goes on where its device is not

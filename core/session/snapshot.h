@@ -117,6 +117,7 @@ struct Snapshot {
   InspectedCore inspected_core;
   MemoryByPurpose memory_now, memory_peak, memory_planned;
   std::shared_ptr<const StepMemory> step_memory;  // as planned with the ranks of the start; null = not known
+  double gemm_share = 0;  // GEMM work a second of training, by the best rate measured on this device; 0 = not known (SessionStart::watched)
   double steps_per_s = 0, tokens_per_s = 0, step_ms_median = 0, step_ms_p95 = 0, elapsed_s = 0, eta_s = 0;
   Ticket last_ticket = 0;        // last command done
   int64_t last_ticket_step = 0;  // the first step it acts on

@@ -46,7 +46,7 @@ class SessionLink : public RunLink {
 }  // namespace
 
 std::unique_ptr<RunLink> start_session(SessionStart start) {
-  start.attended = true;
+  start.attended = start.watched = true;
   return std::make_unique<SessionLink>(std::move(start));
 }
 
