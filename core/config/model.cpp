@@ -49,11 +49,13 @@ bool check_encoder(const ModelConfig& model, Problems& problems) {
 
 std::vector<ModelMatrix> encoder_matrices(const ModelConfig& model) {
   const EncoderConfig& c = model.encoder;
-  return {{"attention", c.d_model, c.d_model, &TTKinds::attention},
-          {"ffn_in", c.d_model, c.d_ff, &TTKinds::ffn_in},
-          {"ffn_out", c.d_ff, c.d_model, &TTKinds::ffn_out},
-          {"classifier", c.d_model, c.d_model, &TTKinds::classifier},
-          {"embedding", c.vocab, c.d_model, &TTKinds::embedding, true}};
+  std::vector<ModelMatrix> all = {{"attention", c.d_model, c.d_model, &TTKinds::attention},
+                                  {"ffn_in", c.d_model, c.d_ff, &TTKinds::ffn_in},
+                                  {"ffn_out", c.d_ff, c.d_model, &TTKinds::ffn_out},
+                                  {"classifier", c.d_model, c.d_model, &TTKinds::classifier},
+                                  {"embedding", c.vocab, c.d_model, &TTKinds::embedding, true}};
+  if (model.per_token() && !c.tied) all.push_back({"head", c.d_model, c.vocab, &TTKinds::head});
+  return all;
 }
 
 bool check_decoder(const ModelConfig& model, Problems& problems) {
@@ -84,9 +86,12 @@ bool check_decoder(const ModelConfig& model, Problems& problems) {
 std::vector<ModelMatrix> decoder_matrices(const ModelConfig& model) {
   const DecoderConfig& c = model.decoder;
   const int64_t queries = c.heads * c.width_of_head(), keys = c.heads_of_keys() * c.width_of_head();
-  return {{"attention", c.d_model, queries, &TTKinds::attention}, {"attention", c.d_model, keys, &TTKinds::attention},
-          {"attention", queries, c.d_model, &TTKinds::attention}, {"ffn_in", c.d_model, c.d_ff, &TTKinds::ffn_in},
-          {"ffn_out", c.d_ff, c.d_model, &TTKinds::ffn_out},      {"embedding", c.vocab, c.d_model, &TTKinds::embedding, true}};
+  std::vector<ModelMatrix> all = {
+      {"attention", c.d_model, queries, &TTKinds::attention}, {"attention", c.d_model, keys, &TTKinds::attention},
+      {"attention", queries, c.d_model, &TTKinds::attention}, {"ffn_in", c.d_model, c.d_ff, &TTKinds::ffn_in},
+      {"ffn_out", c.d_ff, c.d_model, &TTKinds::ffn_out},      {"embedding", c.vocab, c.d_model, &TTKinds::embedding, true}};
+  if (!c.tied) all.push_back({"head", c.d_model, c.vocab, &TTKinds::head});
+  return all;
 }
 
 bool check_mlp(const ModelConfig& model, Problems& problems) {
@@ -462,6 +467,8 @@ std::vector<Problem> ModelConfig::problems(bool tensorise) {
   if (row && tensorise && tt.embedding.tensorise && per_token())
     if (kind == "decoder" ? decoder.tied : encoder.tied)
       problems.add(kind + ".tied", "needs a dense token embedding", "set model.tt.embedding.tensorise=false, or an own head");
+  if (tensorise && tt.head.tensorise && !per_token())
+    problems.add("tt.head.tensorise", "is for heads of language models, the task is " + task, "the head of a few classes stays dense");
   if (!row || !row->check(*this, problems) || !tensorise) return problems.list;
   for (const ModelMatrix& matrix : row->matrices(*this)) {
     const TTOptions& options = tt.*matrix.options;

@@ -27,6 +27,7 @@ void TTKinds::fields(FieldVisitor& v) {
   v.group("classifier", classifier, {.title = "Classifier", .when = {"model.kind", {"encoder"}}});
   v.group("convolution", convolution, {.title = "Convolution", .when = {"model.kind", {"cnn"}}});
   v.group("embedding", embedding, {.title = "Embedding", .when = {"model.kind", {"encoder", "decoder", "dlrm"}}});
+  v.group("head", head, {.title = "Language model head", .when = {"model.task", {"masked", "language"}}});
 }
 
 }  // namespace comera

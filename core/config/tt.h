@@ -21,6 +21,7 @@ struct TTOptions {
 struct TTKinds {
   TTOptions attention, ffn_in, ffn_out, classifier, convolution;
   TTOptions embedding{.rank = 32, .cores = 4};  // as published (METHODS.md 1.2)
+  TTOptions head{.tensorise = false};           // logits of all tokens; never of a few classes
   void fields(FieldVisitor& v);
 };
 

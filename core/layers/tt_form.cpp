@@ -24,7 +24,7 @@ const TTOptions* options_of(const TTKinds& kinds, LinearKind kind) {
     case LinearKind::classifier:
       return &kinds.classifier;
     case LinearKind::head:
-      break;
+      return &kinds.head;
   }
   return nullptr;
 }

@@ -72,7 +72,8 @@ RunConfig with_rank(const RunConfig& config, int64_t rank) {
   if (setting->path == kTTRanks) {
     const auto scaled = [&](int64_t value) { return std::max<int64_t>(1, value * rank / setting->configured); };
     TTKinds& kinds = changed.model.tt;
-    for (TTOptions* options : {&kinds.attention, &kinds.ffn_in, &kinds.ffn_out, &kinds.classifier, &kinds.convolution, &kinds.embedding}) {
+    for (TTOptions* options :
+         {&kinds.attention, &kinds.ffn_in, &kinds.ffn_out, &kinds.classifier, &kinds.convolution, &kinds.embedding, &kinds.head}) {
       options->rank = scaled(options->rank);
       for (int64_t& bond : options->ranks) bond = std::min(bond, scaled(bond));
     }

@@ -125,6 +125,17 @@ TEST(ModelConfig, SaysAllThatIsWrongAtOnce) {
   EXPECT_EQ(config.problems(false).size(), 3u) << "modes do not matter to a dense model";
 }
 
+TEST(ModelConfig, OnlyTheHeadOfALanguageModelIsATrain) {
+  ModelConfig config;
+  config.tt.head.tensorise = true;
+  EXPECT_TRUE(says(config.problems(true), "tt.head.tensorise", "the task is classification"));
+  EXPECT_TRUE(config.problems(false).empty());
+  config.task = "masked";
+  config.encoder.tied = false;
+  config.encoder.vocab = 8192;
+  EXPECT_TRUE(config.problems(true).empty());
+}
+
 TEST(ModelConfig, StandsSizesOfZero) {
   for (int64_t EncoderConfig::*size :
        {&EncoderConfig::layers, &EncoderConfig::heads, &EncoderConfig::d_model, &EncoderConfig::d_ff, &EncoderConfig::vocab}) {

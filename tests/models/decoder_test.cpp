@@ -41,6 +41,13 @@ ModelConfig grouped() {
   return config;
 }
 
+// Logits from a tensor train.
+ModelConfig train_head() {
+  ModelConfig config = toy_decoder();
+  config.tt.head = {.rank = 3, .cores = 2};
+  return config;
+}
+
 const std::vector<int64_t> kLengths = {5, 2, 6, 1};
 
 void put(Net& net, const TextBatch& text) {
@@ -56,7 +63,9 @@ void put(Net& net, const TextBatch& text) {
 
 using Form = std::pair<const char*, ModelConfig (*)()>;
 class EveryDecoder : public testing::TestWithParam<Form> {};
-INSTANTIATE_TEST_SUITE_P(All, EveryDecoder, testing::Values(Form{"llama", toy_decoder}, Form{"gpt2", gpt2}, Form{"grouped", grouped}),
+INSTANTIATE_TEST_SUITE_P(All, EveryDecoder,
+                         testing::Values(Form{"llama", toy_decoder}, Form{"gpt2", gpt2}, Form{"grouped", grouped},
+                                         Form{"train_head", train_head}),
                          [](const auto& info) { return info.param.first; });
 
 TEST_P(EveryDecoder, GradientsAgreeWithFiniteDifferences) {
