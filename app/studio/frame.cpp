@@ -109,6 +109,7 @@ const Arrangement& arrangement(const std::string& name) {
         {"compare", "main"},
         {"ranks", "right"},
         {"tt", "below_left"},
+        {"samples", "below_left"},
         {"memory", "below_right"},
         {"log", "below_right"},
         {"controls", "below_right"}},

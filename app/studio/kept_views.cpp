@@ -165,6 +165,11 @@ void keep_comparison(auto& io, auto& compare) {
   keep_plots(io, compare.plots);
 }
 
+void keep_samples(auto& io, auto& samples) {
+  io.text("prompt", samples.prompt);
+  io.number("temperature", samples.temperature, 0, 2);
+}
+
 void keep_views(auto& io, auto& ui) {
   keep_plots(io, ui.plots);
   keep_metrics(io, ui.metrics);
@@ -175,6 +180,7 @@ void keep_views(auto& io, auto& ui) {
   io.group("size_target", [&](auto& of) { keep_size_target(of, ui); });
   io.group("form", [&](auto& of) { of.flag("all_methods", ui.form.methods.shown); });
   io.group("log", [&](auto& of) { keep_log(of, ui.log); });
+  io.group("samples", [&](auto& of) { keep_samples(of, ui.samples); });
   io.group("compare", [&](auto& of) { keep_comparison(of, ui.compare); });
   io.custom("dialogs", ui.dialogs.sizes, write_sizes, read_sizes);
 }

@@ -159,7 +159,8 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
     const NewRun& form = ui.form;
     const bool planned = ui.layout != "new" || form.all_looked() || !form.problem.empty();
     const bool smoothed = !ui.plots.smoothing_left && !ui.compare.plots.smoothing_left;
-    settled = list && loaded && trained && planned && smoothed && !ui.desktop_theme.asking() ? settled + 1 : 0;
+    const bool written = ui.samples.number == 0;
+    settled = list && loaded && trained && planned && smoothed && written && !ui.desktop_theme.asking() ? settled + 1 : 0;
     if (loaded) choose_layout(ui, arguments.layout);  // showing a run may have changed the layout
     if (settled == 5 && !std::exchange(acted, true)) do_actions(ui, arguments);
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));

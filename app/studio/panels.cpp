@@ -11,6 +11,7 @@ std::span<const Panel> panels() {
       {"metrics", "Metrics", draw_metrics, Place::main, metrics_charts},
       {"tt", "Tensor trains", draw_tt, Place::main, tt_charts},
       {"profile", "Profile", draw_profile, Place::main, profile_charts},
+      {"samples", "Samples", draw_samples, Place::main},
       {"compare", "Compare", draw_compare, Place::main, compare_charts, false},
       {"ranks", "Ranks", draw_ranks, Place::below_left, ranks_charts},
       {"memory", "Memory", draw_memory, Place::below_right, memory_charts},

@@ -43,6 +43,7 @@ void draw_tt(UiState& ui);
 void draw_profile(UiState& ui);
 void draw_controls(UiState& ui);
 void draw_log(UiState& ui);
+void draw_samples(UiState& ui);
 bool compare_shown(const UiState& ui);  // as a page, or as the active panel of its tabs
 std::vector<ListedChart> compare_charts(UiState& ui);
 std::vector<ListedChart> metrics_charts(UiState& ui);

@@ -33,6 +33,7 @@
 #include "app/studio/shown_run/rank_history.h"
 #include "app/studio/shown_run/replaced_courses.h"
 #include "app/studio/shown_run/reproducing.h"
+#include "app/studio/shown_run/samples.h"
 #include "app/studio/shown_run/step_times.h"
 #include "app/studio/shown_run/store_client.h"
 #include "app/studio/theme.h"
@@ -290,6 +291,7 @@ struct UiState {
   int target_unit = 0;                // 0 share, 1 MiB, 2 compression
   bool target_beyond = false;         // the slider reaches beyond the size at the start
   LogView log;
+  SamplesView samples;
 
   std::vector<Toast> toasts;                      // newest last
   std::vector<LogLine> window_log;                // warnings and errors of the window

@@ -254,7 +254,10 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
   s.step = step_;
   s.total_steps = row_.summary.total_steps;
   for (const CheckpointRow& checkpoint : checkpoints_)
-    if (checkpoint.step <= step_) s.last_checkpoint_step = std::max(s.last_checkpoint_step, checkpoint.step);
+    if (checkpoint.step <= step_) {  // they are in the order of steps
+      s.last_checkpoint_step = checkpoint.step;
+      s.last_checkpoint_path = checkpoint.path;
+    }
   show_values(s);
   show_best(s);
   for (const Turn& turn : turns_)

@@ -280,6 +280,7 @@ void Runner::checkpoint(const char* kind, bool last) {
   }
   checkpoints_[step] = path;
   snapshot_.last_checkpoint_step = step;
+  snapshot_.last_checkpoint_path = path;
   snapshot_.last_checkpoint_at = now_s();
   recorder_.writer()->checkpoint(step, path, static_cast<int64_t>(fs::file_size(path)), kind);
   recorder_.tell(step, CheckpointEvent{path, kind});

@@ -178,6 +178,7 @@ void Runner::begin_resume() {
   checkpoints_ = source.checkpoints;
   if (const auto last = checkpoints_.find(from); last != checkpoints_.end()) {
     snapshot_.last_checkpoint_step = from;
+    snapshot_.last_checkpoint_path = last->second;
     snapshot_.last_checkpoint_at = written_at(last->second);
   }
   use_run(source.id);

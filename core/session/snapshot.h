@@ -124,6 +124,7 @@ struct Snapshot {
   std::string last_refusal;      // text of the last command that could not be done
   std::string replaced;          // live only: the run that keeps what this one did before it went on another way; "" = none
   int64_t last_checkpoint_step = -1;
+  std::string last_checkpoint_path;
   // Live only: seconds since 1970 of that checkpoint and of the last time the store took what it was given; 0 = never.
   double last_checkpoint_at = 0, saved_at = 0;
   int64_t pause_at = -1;  // live only: it pauses after this step; -1 = it was not asked to

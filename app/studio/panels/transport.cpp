@@ -68,8 +68,9 @@ std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
   if (s.total_epochs > 0) parts.push_back({"epoch " + three_figures(s.epoch) + " / " + three_figures(s.total_epochs), 5});
   if (s.steps_per_s > 0) {
     parts.push_back({three_figures(s.steps_per_s) + " it/s", 3});
-    parts.push_back(s.tokens_per_s > 0 ? Part{three_figures(s.tokens_per_s) + " tokens/s", 6}
-                                       : Part{three_figures(s.steps_per_s * static_cast<double>(ui.shown().config.train.batch)) + " samples/s", 6});
+    parts.push_back(s.tokens_per_s > 0
+                        ? Part{three_figures(s.tokens_per_s) + " tokens/s", 6}
+                        : Part{three_figures(s.steps_per_s * static_cast<double>(ui.shown().config.train.batch)) + " samples/s", 6});
     if (s.gemm_share > 0) parts.push_back({significant(100 * s.gemm_share, 2) + " % of the GEMM rate", 7});
   }
   const Eta eta = s.phase == Phase::running ? estimate_eta(ui.timeline.clock, s.total_steps - s.step) : Eta{};

@@ -1,0 +1,57 @@
+// Texts that the shown run's language model writes from its checkpoints, on a background thread.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/studio/background.h"
+
+namespace comera::studio {
+
+struct RunView;
+struct UiState;
+
+struct SampleQuestion {
+  std::string path;  // of the checkpoint file
+  int64_t step = 0;  // of the checkpoint
+  std::string prompt;
+  double temperature = 1;
+  int64_t tokens = 0;
+  std::shared_ptr<const std::atomic<bool>> given_up;  // ends it early
+  bool same_text(const SampleQuestion& other) const {
+    return path == other.path && prompt == other.prompt && temperature == other.temperature && tokens == other.tokens;
+  }
+};
+
+struct Sample {
+  SampleQuestion question;
+  std::string text;     // valid UTF-8
+  std::string problem;  // why there is none; "" = success
+};
+
+// Loads the model to the CPU with one thread beside the run; the seed is always the same, so texts of one prompt differ by the model alone.
+// Refuses a model that would take more than half of the free memory. Never throws.
+Sample write_sample(const SampleQuestion& question);
+
+// State of the panel.
+struct SamplesView {
+  std::string prompt = "\n";
+  double temperature = 0.8;
+  int64_t tokens = 120;
+  std::vector<Sample> written;    // newest last
+  const RunView* view = nullptr;  // the run that they belong to
+  SampleQuestion asked;
+  uint64_t number = 0;  // of the question
+  std::shared_ptr<std::atomic<bool>> given_up = std::make_shared<std::atomic<bool>>(false);
+  std::unique_ptr<Background<SampleQuestion, Sample>> writer;  // null: nothing was asked yet
+  SamplesView() = default;
+  ~SamplesView() { *given_up = true; }
+};
+
+// Asks for the text of the last checkpoint up to the shown step unless it is there, and takes what was written. `again`: also where that
+// text could not be written before.
+void tick_samples(UiState& ui, bool again);
+bool writes_text(const UiState& ui);  // the shown run's model is a language model
+
+}  // namespace comera::studio
