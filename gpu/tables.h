@@ -185,6 +185,15 @@ struct FirstTokens {
   }
 };
 
+struct EqualSequences {
+  int length;
+  int *starts, *lengths;
+  KERNEL void operator()(int64_t s) const {
+    starts[s] = static_cast<int>(s) * length;
+    lengths[s] = length;
+  }
+};
+
 // ---- TTM tables -----------------------------------------------------------------------------------------------------
 
 // P (m1, n1, r), Q (m2, r, n2); row id = i * m2 + j.
@@ -344,6 +353,12 @@ void GpuOps<M>::body(const op::FirstTokensBackward& args) {
                               true};
     machine_.launch(over_items(args.dy.size(0), args.dy.size(1)), rows);
   });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::EqualSequences& args) {
+  begin(args, args.starts.shape());
+  each(args.starts.count(), EqualSequences{static_cast<int>(args.length), args.starts.data<int>(), args.lengths.data<int>()});
 }
 
 template <class T>

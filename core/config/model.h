@@ -79,6 +79,19 @@ struct CnnConfig {
   void fields(FieldVisitor& v);
 };
 
+// A transformer over patches of images.
+struct VitConfig {
+  int64_t height = 28, width = 28, channels = 1;
+  int64_t patch = 4;  // its height and width
+  int64_t layers = 4, d_model = 64, heads = 4, d_ff = 128;
+  std::string activation = "gelu";
+  double norm_eps = 1e-12, dropout = 0, attention_dropout = 0;
+  double embedding_std = 0.02;     // of class token and positions at first
+  bool qkv_bias = true;            // queries, keys and values have biases
+  bool keep_probabilities = true;  // as of EncoderConfig
+  void fields(FieldVisitor& v);
+};
+
 // A matrix or table that may be a tensor train.
 struct ModelMatrix {
   const char* kind;  // its group in model.tt: "ffn_in"
@@ -88,7 +101,7 @@ struct ModelMatrix {
 };
 
 struct ModelConfig {
-  std::string kind = "encoder";         // encoder | decoder | mlp | cnn | dlrm
+  std::string kind = "encoder";         // encoder | decoder | mlp | cnn | vit | dlrm
   std::string task = "classification";  // what its outputs mean (core/tasks)
   int64_t classes = 3;
   int64_t length = 128;  // tokens a sequence at most
@@ -96,6 +109,7 @@ struct ModelConfig {
   DecoderConfig decoder;
   MlpConfig mlp;
   CnnConfig cnn;
+  VitConfig vit;
   DlrmConfig dlrm;
   TTKinds tt;
   void fields(FieldVisitor& v);

@@ -20,12 +20,12 @@ void TTOptions::fields(FieldVisitor& v) {
 }
 
 void TTKinds::fields(FieldVisitor& v) {
-  const When transformer = {"model.kind", {"encoder", "decoder"}};
+  const When transformer = {"model.kind", {"encoder", "decoder", "vit"}};
   v.group("attention", attention, {.title = "Attention", .when = transformer});
-  v.group("ffn_in", ffn_in, {.title = "Feed-forward, first matrix", .when = {"model.kind", {"encoder", "decoder", "mlp", "dlrm"}}});
+  v.group("ffn_in", ffn_in, {.title = "Feed-forward, first matrix", .when = {"model.kind", {"encoder", "decoder", "vit", "mlp", "dlrm"}}});
   v.group("ffn_out", ffn_out, {.title = "Feed-forward, second matrix", .when = transformer});
   v.group("classifier", classifier, {.title = "Classifier", .when = {"model.kind", {"encoder"}}});
-  v.group("convolution", convolution, {.title = "Convolution", .when = {"model.kind", {"cnn"}}});
+  v.group("convolution", convolution, {.title = "Convolution", .when = {"model.kind", {"cnn", "vit"}}});
   v.group("embedding", embedding, {.title = "Embedding", .when = {"model.kind", {"encoder", "decoder", "dlrm"}}});
   v.group("head", head, {.title = "Language model head", .when = {"model.task", {"masked", "language"}}});
 }

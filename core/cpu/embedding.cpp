@@ -276,6 +276,14 @@ void CpuOps::body(const op::FirstTokensBackward& args) {
     if (length[s] != 0) std::memcpy(out + static_cast<size_t>(start[s]) * row_bytes, in + static_cast<size_t>(s) * row_bytes, row_bytes);
 }
 
+void CpuOps::body(const op::EqualSequences& args) {
+  int *start = args.starts.data<int>(), *length = args.lengths.data<int>();
+  for (int64_t s = 0; s < args.starts.count(); ++s) {
+    start[s] = static_cast<int>(s * args.length);
+    length[s] = static_cast<int>(args.length);
+  }
+}
+
 // ---- TTM tables ---------------------------------------------------------------------------------------------------
 void CpuOps::body(const op::TtmLookup& args) {
   const IdLists& lists = group_tokens(args.ids, args.p.size(0) * args.q.size(0));

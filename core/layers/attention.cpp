@@ -17,7 +17,8 @@ SelfAttention::SelfAttention(const std::string& name, const AttentionSpec& spec,
   const int64_t head_width = spec.head_width > 0 ? spec.head_width : spec.features / spec.heads;
   const int64_t of_queries = heads_.heads * head_width, of_keys = heads_.key_heads * head_width;
   qkv_ = factory.fan(qkv_specs(name, spec, head_width, heads_.key_heads));
-  o_ = factory.linear({.name = name + ".o", .in = of_queries, .out = spec.features, .kind = LinearKind::attention, .bias = spec.bias});
+  o_ = factory.linear(
+      {.name = name + ".o", .in = of_queries, .out = spec.features, .kind = LinearKind::attention, .bias = spec.output_bias});
   dropout_ = {spec.dropout, factory.next_site()};
   const auto slot = [&](const char* what, int64_t width, uint32_t site) {
     return factory.stash().slot(factory.params(), (name + what).c_str(), width, site);

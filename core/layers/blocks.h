@@ -166,8 +166,8 @@ struct AttentionSpec {
   int64_t features = 0, heads = 1;
   int64_t key_heads = 0, head_width = 0;  // 0: as many as heads; features / heads
   bool causal = false;
-  bool bias = true;    // of queries, keys and values, and of the output
-  double dropout = 0;  // of probabilities
+  bool bias = true, output_bias = true;  // of queries, keys and values; of the output
+  double dropout = 0;                    // of probabilities
   bool keep_probabilities = true;
   Rotary* rotary = nullptr;  // of queries and keys; null: none
 };

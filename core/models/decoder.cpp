@@ -2,11 +2,11 @@
 // feed-forward layer, a norm, and the logits of the next token for every token. LLaMA is rotary, RMS norm and SwiGLU without biases; GPT-2
 // is learned positions, layer norm and GELU (tanh) with biases and a tied head. Letters: T tokens, D d_model, V vocabulary.
 #include "core/base/error.h"
-#include "core/layers/blocks.h"
 #include "core/layers/dense.h"
 #include "core/layers/grads.h"
 #include "core/layers/weights.h"
 #include "core/models/models.h"
+#include "core/models/pre_norm.h"
 
 namespace comera {
 namespace {
@@ -61,32 +61,24 @@ class Decoder final : public Model {
  private:
   std::unique_ptr<Layer> block(const std::string& name, LayerFactory& factory) {
     const DecoderConfig& c = config_;
-    const auto residual = [&](const char* part, std::unique_ptr<Layer> inner) {
-      return std::make_unique<PreNormResidual>(name + part, std::move(inner), c.d_model, c.norm_eps, c.dropout, factory, kind_);
-    };
-    const AttentionSpec attention{.features = c.d_model,
-                                  .heads = c.heads,
-                                  .key_heads = c.key_heads,
-                                  .head_width = c.head_width,
-                                  .causal = true,
-                                  .bias = c.bias,
-                                  .dropout = c.attention_dropout,
-                                  .keep_probabilities = c.keep_probabilities,
-                                  .rotary = position_ ? nullptr : &rotary_};
-    auto block = std::make_unique<Chain>();
-    block->add(residual(".attn", std::make_unique<SelfAttention>(name + ".attn", attention, factory)));
-    block->add(residual(".ffn", feed_forward(name + ".ffn", factory)));
-    return block;
-  }
-
-  std::unique_ptr<Layer> feed_forward(const std::string& name, LayerFactory& factory) {
-    const DecoderConfig& c = config_;
-    if (c.feed_forward == "swiglu") return std::make_unique<GatedFeedForward>(name, c.d_model, c.d_ff, Activation::silu, c.bias, factory);
-    auto chain = std::make_unique<Chain>();
-    chain->add(factory.linear({.name = name + ".in", .in = c.d_model, .out = c.d_ff, .kind = LinearKind::ffn_in, .bias = c.bias}));
-    chain->add(std::make_unique<ActivationLayer>(activation_of(c.feed_forward), name + ".activation", c.d_ff, factory));
-    chain->add(factory.linear({.name = name + ".out", .in = c.d_ff, .out = c.d_model, .kind = LinearKind::ffn_out, .bias = c.bias}));
-    return chain;
+    return pre_norm_block(name,
+                          {.attention = {.features = c.d_model,
+                                         .heads = c.heads,
+                                         .key_heads = c.key_heads,
+                                         .head_width = c.head_width,
+                                         .causal = true,
+                                         .bias = c.bias,
+                                         .output_bias = c.bias,
+                                         .dropout = c.attention_dropout,
+                                         .keep_probabilities = c.keep_probabilities,
+                                         .rotary = position_ ? nullptr : &rotary_},
+                           .hidden = c.d_ff,
+                           .feed_forward = c.feed_forward,
+                           .feed_forward_bias = c.bias,
+                           .norm = kind_,
+                           .norm_eps = c.norm_eps,
+                           .dropout = c.dropout},
+                          factory);
   }
 
   const DecoderConfig config_;

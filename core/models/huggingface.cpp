@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -44,6 +45,10 @@ class Settings {
   void expect(const char* key, const T& only) const {
     if (get<T>(key, only) != only)
       refuse(path_, std::string(key) + " is " + config_.at(key).dump(), "this form of the model is not offered");
+  }
+  bool is_list(const char* key) const {
+    const auto found = config_.find(key);
+    return found != config_.end() && found->is_array();
   }
   // New files have it among rope_parameters.
   double rope_theta() const {
@@ -198,6 +203,40 @@ ModelConfig distilbert(const Settings& s) {
   return model;
 }
 
+// Height and width, which may be given as one number.
+std::pair<int64_t, int64_t> both_sizes(const Settings& s, const char* key, int64_t otherwise) {
+  if (!s.is_list(key)) {
+    const auto size = s.get<int64_t>(key, otherwise);
+    return {size, size};
+  }
+  const auto sizes = s.get<std::vector<int64_t>>(key);
+  if (sizes.size() != 2) refuse(s.path(), std::string(key) + " has " + std::to_string(sizes.size()) + " numbers", "an image has two sizes");
+  return {sizes[0], sizes[1]};
+}
+
+ModelConfig vit(const Settings& s) {
+  ModelConfig model;
+  model.kind = "vit";
+  model.classes = s.labels();
+  VitConfig& c = model.vit;
+  std::tie(c.height, c.width) = both_sizes(s, "image_size", 224);
+  const auto [patch, across] = both_sizes(s, "patch_size", 16);
+  if (patch != across) refuse(s.path(), "patch_size has two different numbers", "patches here are square");
+  c.patch = patch;
+  c.channels = s.get<int64_t>("num_channels", int64_t{3});
+  c.layers = s.get<int64_t>("num_hidden_layers", int64_t{12});
+  c.d_model = s.get<int64_t>("hidden_size", int64_t{768});
+  c.heads = s.get<int64_t>("num_attention_heads", int64_t{12});
+  c.d_ff = s.get<int64_t>("intermediate_size", int64_t{3072});
+  c.activation = activation_in(s, "hidden_act");
+  c.norm_eps = s.get<double>("layer_norm_eps", 1e-12);
+  c.dropout = s.get<double>("hidden_dropout_prob", 0.0);
+  c.attention_dropout = s.get<double>("attention_probs_dropout_prob", 0.0);
+  c.embedding_std = s.get<double>("initializer_range", 0.02);
+  c.qkv_bias = s.get<bool>("qkv_bias", true);
+  return model;
+}
+
 struct Architecture {
   const char* name;
   ModelConfig (*read)(const Settings& settings);
@@ -208,7 +247,8 @@ constexpr Architecture kArchitectures[] = {{"LlamaForCausalLM", llama},
                                            {"RobertaForSequenceClassification", roberta},
                                            {"BertForMaskedLM", masked_bert},
                                            {"RobertaForMaskedLM", masked_roberta},
-                                           {"DistilBertForSequenceClassification", distilbert}};
+                                           {"DistilBertForSequenceClassification", distilbert},
+                                           {"ViTForImageClassification", vit}};
 
 // Collects the tensors of a folder.
 struct Layout {
@@ -222,7 +262,7 @@ struct Layout {
   }
   // The same, (in, out), of several matrices side by side.
   void columns(const std::string& name, const std::vector<std::string>& params, int64_t in, int64_t out) {
-    FolderTensor weight{name + ".weight", {in, out * static_cast<int64_t>(params.size())}, {}, true},
+    FolderTensor weight{name + ".weight", {in, out * static_cast<int64_t>(params.size())}, {}, FolderOrder::transposed},
         bias{name + ".bias", {weight.shape[1]}, {}};
     for (const std::string& param : params) {
       weight.parts.push_back({param + ".weight", out});
@@ -324,6 +364,29 @@ void add_distilbert(const ModelConfig& model, Layout& to) {
   to.linear("classifier", "head", d, model.classes, true);
 }
 
+void add_vit(const ModelConfig& model, Layout& to) {
+  const VitConfig& c = model.vit;
+  const int64_t d = c.d_model, tokens = (c.height / c.patch) * (c.width / c.patch) + 1;
+  const std::string embeddings = "vit.embeddings.", patch = embeddings + "patch_embeddings.projection.";
+  to.all.push_back({embeddings + "cls_token", {1, 1, d}, {{"emb.class", 1}}});
+  to.all.push_back({embeddings + "position_embeddings", {1, tokens, d}, {{"emb.position", 1}}});
+  to.all.push_back({patch + "weight", {d, c.channels, c.patch, c.patch}, {{"emb.patch.weight", d}}, FolderOrder::channels_first});
+  to.add(patch + "bias", "emb.patch.bias", {d});
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string name = "vit.encoder.layer." + std::to_string(i) + ".", own = "vit" + std::to_string(i) + ".";
+    to.norm(name + "layernorm_before", own + "attn.norm", d, true);
+    to.linear(name + "attention.attention.query", own + "attn.q", d, d, c.qkv_bias);
+    to.linear(name + "attention.attention.key", own + "attn.k", d, d, c.qkv_bias);
+    to.linear(name + "attention.attention.value", own + "attn.v", d, d, c.qkv_bias);
+    to.linear(name + "attention.output.dense", own + "attn.o", d, d, true);
+    to.norm(name + "layernorm_after", own + "ffn.norm", d, true);
+    to.linear(name + "intermediate.dense", own + "ffn.in", d, c.d_ff, true);
+    to.linear(name + "output.dense", own + "ffn.out", c.d_ff, d, true);
+  }
+  to.norm("vit.layernorm", "final.norm", d, true);
+  to.linear("classifier", "head", d, model.classes, true);
+}
+
 bool is_gpt2(const DecoderConfig& c) {
   return c.positions == "learned" && c.norm == "layer" && c.feed_forward != "swiglu" && c.bias && c.heads_of_keys() == c.heads &&
          c.heads * c.width_of_head() == c.d_model;
@@ -350,10 +413,12 @@ bool may_be_left_out(const std::string& name, const ModelConfig& model) {
          name.ends_with("embeddings.position_ids") || (model.decoder.tied && name == "lm_head.weight");
 }
 
+// Matrices of `rows` rows and `columns` columns one after another, each transposed.
 std::vector<double> turned(const std::vector<double>& values, size_t rows, size_t columns) {
   std::vector<double> out(values.size());
-  for (size_t i = 0; i < rows; ++i)
-    for (size_t j = 0; j < columns; ++j) out[j * rows + i] = values[i * columns + j];
+  for (size_t first = 0; first < values.size(); first += rows * columns)
+    for (size_t i = 0; i < rows; ++i)
+      for (size_t j = 0; j < columns; ++j) out[first + j * rows + i] = values[first + i * columns + j];
   return out;
 }
 
@@ -432,6 +497,7 @@ std::string architecture_of(const ModelConfig& model) {
     if (e.segments >= 2 && e.first_position == 0) return "BertForMaskedLM";
     if (e.segments == 1 && e.first_position > 0) return "RobertaForMaskedLM";
   }
+  if (model.kind == "vit" && model.task == "classification") return "ViTForImageClassification";
   if (model.kind == "encoder" && model.task == "classification" && e.norm == "layer") {
     if (e.segments >= 2 && e.first_position == 0 && e.classifier_activation == "tanh") return "BertForSequenceClassification";
     if (e.segments == 1 && e.first_position > 0 && e.classifier_activation == "tanh") return "RobertaForSequenceClassification";
@@ -442,7 +508,7 @@ std::string architecture_of(const ModelConfig& model) {
   throw Error(
       ErrorCode::config, "this model has no form of the transformers library",
       "language models are LLaMA's (rotary, RMS norm, SwiGLU) or GPT-2's (learned positions, layer norm, biases), classifiers BERT's, "
-      "RoBERTa's or DistilBERT's, masked language models BERT's or RoBERTa's",
+      "RoBERTa's or DistilBERT's, masked language models BERT's or RoBERTa's, image classifiers ViT's",
       "export it as safetensors");
 }
 
@@ -452,6 +518,10 @@ std::vector<FolderTensor> folder_tensors(const ModelConfig& model) {
   const std::string architecture = architecture_of(model);
   if (architecture == "DistilBertForSequenceClassification") {
     add_distilbert(model, layout);
+    return layout.all;
+  }
+  if (model.kind == "vit") {
+    add_vit(model, layout);
     return layout.all;
   }
   if (model.kind == "encoder") {
@@ -468,21 +538,42 @@ std::vector<FolderTensor> folder_tensors(const ModelConfig& model) {
 
 namespace {
 
-Json encoder_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype) {
-  const EncoderConfig& c = model.encoder;
-  const std::string activation = c.activation == "gelu_tanh" ? "gelu_new" : c.activation;
+Json classifier_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype) {
   Json names = Json::object(), ids = Json::object();
   for (int64_t i = 0; i < model.classes; ++i) {
     names[std::to_string(i)] = "LABEL_" + std::to_string(i);
     ids["LABEL_" + std::to_string(i)] = i;
   }
-  Json out = {{"architectures", {architecture}},
-              {"dtype", dtype},
-              {"torch_dtype", dtype},
-              {"vocab_size", c.vocab},
-              {"id2label", names},
-              {"label2id", ids},
-              {"max_position_embeddings", c.positions}};
+  return {{"architectures", {architecture}}, {"dtype", dtype}, {"torch_dtype", dtype}, {"id2label", names}, {"label2id", ids}};
+}
+
+std::string activation_out(const std::string& activation) { return activation == "gelu_tanh" ? "gelu_new" : activation; }
+
+Json vit_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype) {
+  const VitConfig& c = model.vit;
+  Json out = classifier_config(model, architecture, dtype);
+  out.update({{"model_type", "vit"},
+              {"image_size", c.height == c.width ? Json(c.height) : Json({c.height, c.width})},
+              {"patch_size", c.patch},
+              {"num_channels", c.channels},
+              {"hidden_size", c.d_model},
+              {"intermediate_size", c.d_ff},
+              {"num_hidden_layers", c.layers},
+              {"num_attention_heads", c.heads},
+              {"hidden_act", activation_out(c.activation)},
+              {"hidden_dropout_prob", c.dropout},
+              {"attention_probs_dropout_prob", c.attention_dropout},
+              {"layer_norm_eps", c.norm_eps},
+              {"initializer_range", c.embedding_std},
+              {"qkv_bias", c.qkv_bias}});
+  return out;
+}
+
+Json encoder_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype) {
+  const EncoderConfig& c = model.encoder;
+  const std::string activation = activation_out(c.activation);
+  Json out = classifier_config(model, architecture, dtype);
+  out.update({{"vocab_size", c.vocab}, {"max_position_embeddings", c.positions}});
   if (architecture == "DistilBertForSequenceClassification") {
     out.update({{"model_type", "distilbert"},
                 {"dim", c.d_model},
@@ -512,9 +603,24 @@ Json encoder_config(const ModelConfig& model, const std::string& architecture, c
 
 }  // namespace
 
+std::vector<double> in_folder_order(const FolderTensor& tensor, const std::vector<double>& ours) {
+  const auto size = [&](int axis) { return static_cast<size_t>(tensor.shape[axis]); };
+  if (tensor.order == FolderOrder::transposed) return turned(ours, size(1), size(0));
+  if (tensor.order == FolderOrder::channels_first) return turned(ours, size(2) * size(3), size(1));
+  return ours;
+}
+
+std::vector<double> in_our_order(const FolderTensor& tensor, const std::vector<double>& values) {
+  const auto size = [&](int axis) { return static_cast<size_t>(tensor.shape[axis]); };
+  if (tensor.order == FolderOrder::transposed) return turned(values, size(0), size(1));
+  if (tensor.order == FolderOrder::channels_first) return turned(values, size(1), size(2) * size(3));
+  return values;
+}
+
 Json folder_config(const ModelConfig& model, const std::string& dtype) {
   const DecoderConfig& c = model.decoder;
   const std::string architecture = architecture_of(model);
+  if (model.kind == "vit") return vit_config(model, architecture, dtype);
   if (model.kind == "encoder") return encoder_config(model, architecture, dtype);
   Json out = {{"architectures", {architecture}}, {"dtype", dtype},        {"torch_dtype", dtype},
               {"tie_word_embeddings", c.tied},   {"vocab_size", c.vocab}, {"initializer_range", c.embedding_std}};
@@ -541,7 +647,7 @@ Json folder_config(const ModelConfig& model, const std::string& dtype) {
                 {"n_layer", c.layers},
                 {"n_head", c.heads},
                 {"n_positions", c.position_rows},
-                {"activation_function", c.feed_forward == "gelu_tanh" ? "gelu_new" : c.feed_forward},
+                {"activation_function", activation_out(c.feed_forward)},
                 {"layer_norm_epsilon", c.norm_eps},
                 {"resid_pdrop", c.dropout},
                 {"embd_pdrop", c.dropout},
@@ -562,9 +668,9 @@ void read_folder(const HuggingFaceFolder& folder, const ModelConfig& model,
     for (const int64_t size : file->entry(name).shape) shape.push_back(size);
     if (!(shape == tensor.shape)) refuse(folder.path(), name + " is " + shape.text(), "config.json describes " + tensor.shape.text());
     std::vector<double> values = file->values(name);
-    if (tensor.transposed) values = turned(values, static_cast<size_t>(shape[0]), static_cast<size_t>(shape[1]));
+    values = in_our_order(tensor, values);
     auto at = values.begin();
-    const int64_t rows = tensor.transposed ? shape[1] : shape[0], of_row = shape.count() / rows;
+    const int64_t rows = shape[tensor.order == FolderOrder::transposed ? 1 : 0], of_row = shape.count() / rows;
     for (const FolderTensor::Part& part : tensor.parts) {
       const auto end = at + part.rows * of_row;
       put(part.param, std::vector<double>(at, end));
@@ -589,8 +695,7 @@ void write_folder(const std::string& path, const ModelConfig& model, const std::
     std::vector<int64_t> shape;
     for (int axis = 0; axis < tensor.shape.rank(); ++axis) shape.push_back(tensor.shape[axis]);
     CHECK(static_cast<int64_t>(all.size()) == tensor.shape.count(), tensor.name << " has " << all.size() << " values");
-    if (tensor.transposed) all = turned(all, static_cast<size_t>(shape[1]), static_cast<size_t>(shape[0]));
-    writer.add_values(tensor.name, stored.at(dtype), shape, all);
+    writer.add_values(tensor.name, stored.at(dtype), shape, in_folder_order(tensor, all));
   }
   writer.metadata("format", "pt");  // without which version 4 of the library refuses the file
   std::error_code problem;

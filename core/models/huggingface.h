@@ -1,6 +1,6 @@
 // Model folders as the transformers library writes and reads them: config.json, and model.safetensors or its shards with their index.
-// Language models: LlamaForCausalLM and GPT2LMHeadModel; classifiers: BERT, RoBERTa and DistilBERT (...ForSequenceClassification). Newer
-// and older names and settings. All dropouts outside of attention are one here.
+// Language models: LlamaForCausalLM and GPT2LMHeadModel; classifiers: BERT, RoBERTa and DistilBERT (...ForSequenceClassification), of
+// images ViTForImageClassification. Newer and older names and settings. All dropouts outside of attention are one here.
 #pragma once
 #include <functional>
 #include <map>
@@ -39,8 +39,10 @@ class HuggingFaceFolder {
 // The model that config.json describes. Throws Error(config) for an architecture or a setting that no model here has.
 ModelConfig model_of_folder(const HuggingFaceFolder& folder);
 
-// A tensor of a folder and the dense parameters whose rows (for vectors: entries) it has one after another; `transposed`: each (in, out)
-// where ours is (out, in).
+// transposed: (in, out) where ours is (out, in); channels_first: (out, channels, rows, columns) of a convolution where ours is (out, rows x
+// columns x channels).
+enum class FolderOrder : unsigned char { ours, transposed, channels_first };
+// A tensor of a folder and the dense parameters whose rows (for vectors: entries) it has one after another.
 struct FolderTensor {
   struct Part {
     std::string param;
@@ -49,10 +51,13 @@ struct FolderTensor {
   std::string name;
   Shape shape;
   std::vector<Part> parts;
-  bool transposed = false;
+  FolderOrder order = FolderOrder::ours;
 };
 // Those of a model with dense matrices, in the order of its layers. Throws Error(config) for a form that the library does not have.
 std::vector<FolderTensor> folder_tensors(const ModelConfig& model);
+// Values of a folder's tensor from those of its parameters one after another, and back.
+std::vector<double> in_folder_order(const FolderTensor& tensor, const std::vector<double>& ours);
+std::vector<double> in_our_order(const FolderTensor& tensor, const std::vector<double>& values);
 // "LlamaForCausalLM" ...
 std::string architecture_of(const ModelConfig& model);
 // config.json of the model. `dtype`: "float32", "bfloat16", "float16".

@@ -12,6 +12,8 @@ namespace comera {
 class Model {
  public:
   virtual ~Model() = default;
+  // Of the pass: one for each token of its layers, which may be patches of images, and one for each example.
+  virtual PassRows rows(const DeviceBatch& batch) const { return {batch.tokens, batch.examples}; }
   // Outputs (S, ModelConfig::outputs()), for the task; of a language model (T, outputs).
   virtual Tensor forward(Ctx& ctx, const DeviceBatch& batch) = 0;
   virtual void backward(Ctx& ctx, Tensor dlogits) = 0;

@@ -18,6 +18,7 @@ constexpr Row kModels[] = {
     {"encoder", encoder_inputs, make_encoder},
     {"mlp", mlp_inputs, make_mlp},
     {"cnn", cnn_inputs, make_cnn},
+    {"vit", vit_inputs, make_vit},
     {"decoder", decoder_inputs, make_decoder},
     {"dlrm", dlrm_inputs, make_dlrm},
 };
@@ -26,8 +27,9 @@ constexpr Row kModels[] = {
 class FormedModel final : public Model {
  public:
   FormedModel(std::unique_ptr<Model> model, const WeightForms& forms) : model_(std::move(model)), forms_(forms) {}
+  PassRows rows(const DeviceBatch& batch) const override { return model_->rows(batch); }
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {
-    for (const auto& form : forms_) form->prologue(ctx, {batch.tokens, batch.examples});
+    for (const auto& form : forms_) form->prologue(ctx, rows(batch));
     return model_->forward(ctx, batch);
   }
   void backward(Ctx& ctx, Tensor dlogits) override {

@@ -17,5 +17,7 @@ std::unique_ptr<Model> make_dlrm(const ModelConfig& config, LayerFactory& factor
 void dlrm_inputs(const ModelConfig& config, BatchLayout& layout);
 std::unique_ptr<Model> make_cnn(const ModelConfig& config, LayerFactory& factory);
 void cnn_inputs(const ModelConfig& config, BatchLayout& layout);
+std::unique_ptr<Model> make_vit(const ModelConfig& config, LayerFactory& factory);
+void vit_inputs(const ModelConfig& config, BatchLayout& layout);
 
 }  // namespace comera

@@ -1,6 +1,7 @@
 #include "core/ops/tables.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/ops/check.h"
 
@@ -81,6 +82,12 @@ Work FirstTokens::work(double) const {
 }
 
 void FirstTokensBackward::check() const { check_first_tokens(name, dx, dy, sequences); }
+
+void EqualSequences::check() const {
+  check_sequences(name, {starts, lengths});
+  CHECK(length > 0 && starts.count() * length <= std::numeric_limits<int32_t>::max(),
+        name << ": " << starts.count() << " sequences of " << length << " tokens");
+}
 
 void TtmLookup::check() const { check_ttm(name, y, p, q, ids); }
 Work TtmLookup::work(double bytes) const { return {ttm_flops(y, p), 0, bytes}; }

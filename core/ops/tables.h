@@ -1,4 +1,4 @@
-// Lookups in tables, and the rows of first tokens.
+// Lookups in tables, where sequences lie, and the rows of first tokens.
 #pragma once
 #include "core/ops/op.h"
 
@@ -84,6 +84,13 @@ struct FirstTokensBackward {  // dx (T, D) = 0, then rows starts[s] = dy (S, D)
   }
   void check() const;
 };
+struct EqualSequences {  // starts[s] = s length, lengths[s] = length (S, i32): sequences of one length, back to back
+  static constexpr const char* name = "equal_sequences";
+  Tensor starts, lengths;
+  int64_t length = 1;
+  static void tensors(auto& a, auto& see) { see.out(a.starts, a.lengths); }
+  void check() const;
+};
 // TTM lookup by merged halves (METHODS.md 1.2): row id = i * m2 + j; y[t] = P[i_t] (n1 x r) Q[j_t] (r x n2).
 // P (m1, n1, r), Q (m2, r, n2), ids (T), y (T, n1 * n2). Equal ids are computed once.
 struct TtmLookup {
@@ -109,9 +116,10 @@ struct TtmLookupBackward {  // dP, dQ "=" (zero where no id points)
 
 }  // namespace op
 
-#define COMERA_TABLE_OPS(OP)                                                                                             \
-  OP(GatherRows)                                                                                                         \
-  OP(ScatterRows) OP(ScatterDistinctRows) OP(TakeRows) OP(PutRows) OP(FirstTokens) OP(FirstTokensBackward) OP(TtmLookup) \
+#define COMERA_TABLE_OPS(OP)                                                                                                \
+  OP(GatherRows)                                                                                                            \
+  OP(ScatterRows)                                                                                                           \
+  OP(ScatterDistinctRows) OP(TakeRows) OP(PutRows) OP(FirstTokens) OP(FirstTokensBackward) OP(EqualSequences) OP(TtmLookup) \
       OP(TtmLookupBackward)
 
 }  // namespace comera

@@ -126,7 +126,7 @@ TEST(Settings, AnUnusedOneGivesItsReason) {
 
   RunConfig trains = dense;
   trains.method.weights = "tt";
-  EXPECT_EQ(unused_of(trains).at("model.tt.attention"), "kind is not encoder or decoder");
+  EXPECT_EQ(unused_of(trains).at("model.tt.attention"), "kind is not encoder or decoder or vit");
   EXPECT_EQ(unused_of(trains).at("method.comera.gamma"), "mode is not paper");
   EXPECT_FALSE(unused_of(trains).contains("model.tt.ffn_in.rank"));
   trains.method.comera.mode = "paper";

@@ -1,5 +1,5 @@
-// Every recipe of the table trains every kind of model: a tiny encoder, perceptron and convolutional network learn one batch by heart in
-// 30 steps, with a rank cut in the middle where there are ranks.
+// Every recipe of the table trains every kind of model: a tiny encoder, perceptron, convolutional network and image transformer learn one
+// batch by heart in 30 steps, with a rank cut in the middle where there are ranks.
 #include "core/config/named_methods.h"
 #include "core/methods/rank_control.h"
 #include "core/methods/tables.h"
@@ -18,6 +18,7 @@ ModelConfig tiny(const std::string& kind) {
   config.encoder = {.layers = 2, .d_model = 16, .heads = 2, .d_ff = 24, .vocab = 40, .positions = 8, .dropout = 0, .attention_dropout = 0};
   config.mlp = {.inputs = 20, .hidden = {16, 12}};
   config.cnn = {.height = 5, .width = 4, .widths = {8, 12}, .strides = {1, 2}, .convolutions = 1};
+  config.vit = {.height = 5, .width = 4, .patch = 2, .layers = 2, .d_model = 16, .heads = 2, .d_ff = 24};
   for (TTOptions* options :
        {&config.tt.attention, &config.tt.ffn_in, &config.tt.ffn_out, &config.tt.classifier, &config.tt.convolution, &config.tt.embedding}) {
     options->cores = 2;
@@ -104,7 +105,7 @@ std::vector<std::string> all_ids() {
   for (const NamedMethod& recipe : named_methods()) ids.push_back(recipe.id);
   return ids;
 }
-INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp", "cnn")),
+INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp", "cnn", "vit")),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
                            std::replace_if(

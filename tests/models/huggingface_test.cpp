@@ -21,9 +21,7 @@ std::vector<std::string> golden_folders() {
   for (const auto& entry : fs::directory_iterator(given ? given : COMERA_SOURCE_DIR "/tests/golden_models")) {
     const std::string name = entry.path().filename().string();
     if (entry.is_directory() &&
-        (name.starts_with("llama") || name.starts_with("gpt2") || name.ends_with("_classifier") ||
-         name.find("_mlm") != std::string::npos) &&
-        name != "vit_classifier")
+        (name.starts_with("llama") || name.starts_with("gpt2") || name.ends_with("_classifier") || name.find("_mlm") != std::string::npos))
       folders.push_back(entry.path().string());
   }
   std::sort(folders.begin(), folders.end());
@@ -47,15 +45,34 @@ struct Golden {
       ASSERT_EQ(found->count(), static_cast<int64_t>(values.size())) << param;
       net.rig.set(found->value, values);
     });
-    put_batch();
+    if (net.config.kind == "vit")
+      put_images();
+    else
+      put_texts();
   }
 
   static ModelConfig model_of(const HuggingFaceFolder& folder, const SafetensorsFile& file) {
     ModelConfig model = model_of_folder(folder);
-    EXPECT_LE(file.entry("input_ids").shape[1], model.length);
+    if (file.has("input_ids")) {
+      EXPECT_LE(file.entry("input_ids").shape[1], model.length);
+    }
     return model;
   }
-  void put_batch() {
+  // pixel_values (B, C, H, W), which are (B, H W C) here.
+  void put_images() {
+    const std::vector<int64_t>& shape = file.entry("pixel_values").shape;
+    const Values given = file.values("pixel_values"), labels = file.values("labels");
+    const auto channels = static_cast<size_t>(shape[1]), pixels = static_cast<size_t>(shape[2] * shape[3]);
+    EXPECT_EQ(shape[2], net.config.vit.height);
+    EXPECT_EQ(shape[3], net.config.vit.width);
+    Values values(given.size());
+    for (size_t i = 0; i < given.size(); ++i) {
+      const size_t image = i / (channels * pixels), channel = i / pixels % channels, pixel = i % pixels;
+      values[(image * pixels + pixel) * channels + channel] = given[i];
+    }
+    net.put_images(values, std::vector<int32_t>(labels.begin(), labels.end()));
+  }
+  void put_texts() {
     const std::vector<int64_t>& shape = file.entry("input_ids").shape;
     rows = shape[0], length = shape[1];
     const bool language = net.config.task == "language", by_token = net.config.per_token();
@@ -94,12 +111,7 @@ struct Golden {
       const Values own = of(part.param);
       all.insert(all.end(), own.begin(), own.end());
     }
-    if (!tensor.transposed) return all;
-    const auto in = static_cast<size_t>(tensor.shape[0]), out = static_cast<size_t>(tensor.shape[1]);
-    Values turned(all.size());
-    for (size_t i = 0; i < in; ++i)
-      for (size_t o = 0; o < out; ++o) turned[i * out + o] = all[o * in + i];
-    return turned;
+    return in_folder_order(tensor, all);
   }
 
   // AdamW as the library's, which spares some tensors the decay.

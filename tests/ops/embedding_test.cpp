@@ -63,6 +63,14 @@ TYPED_TEST(Embedding, FirstTokens) {
   EXPECT_THROW(ops.first_tokens(y, x, {wrong, lengths, 5}), Error);
 }
 
+TEST(Sequences, EqualOnesLieBackToBack) {
+  CpuOps ops(2);
+  const Array<int> starts({3}, -1), lengths({3}, -1);
+  ops.run(op::EqualSequences{starts, lengths, 5});
+  EXPECT_EQ(starts.v, (std::vector<int>{0, 5, 10}));
+  EXPECT_EQ(lengths.v, (std::vector<int>{5, 5, 5}));
+}
+
 struct TtmCase {
   int64_t m1, n1, r, m2, n2, tokens;
 };

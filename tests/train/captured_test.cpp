@@ -234,6 +234,7 @@ RunConfig shrunk(const std::string& preset) {
   cnn.widths = little.widths;
   cnn.strides = little.strides;
   cnn.convolutions = cnn.residual ? 2 : 1;
+  config.model.vit = patches_config().model.vit;
   TTKinds& tt = config.model.tt;
   for (TTOptions* options : {&tt.attention, &tt.ffn_in, &tt.ffn_out, &tt.classifier, &tt.convolution, &tt.embedding}) {
     options->in_modes.clear();

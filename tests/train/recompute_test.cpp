@@ -77,6 +77,21 @@ TEST(RecomputeRmsNorm, TrainsAsIfAllWereKept) {
   std::filesystem::remove(b);
 }
 
+TEST(RecomputePatches, TrainAsIfAllWereKept) {
+  RunConfig plain = scripted(patches_config());
+  const std::string a = file("patches-a"), b = file("patches-b");
+  const std::vector<std::string> expected = trained(plain, a);
+  for (const auto& [waist, every] : {std::pair{true, 0}, {false, 1}, {true, 2}}) {
+    RunConfig other = plain;
+    other.method.waist = waist;
+    other.method.checkpoint = every;
+    EXPECT_EQ(expected, trained(other, b));
+    EXPECT_EQ(tensor_difference(a, b), "");
+  }
+  std::filesystem::remove(a);
+  std::filesystem::remove(b);
+}
+
 // Batch norm counts a batch once, also where its block is computed twice.
 TEST(RecomputeConvolutions, TrainAsIfAllWereKept) {
   for (const char* weights : choices_of("method.weights")) {

@@ -160,7 +160,22 @@ inline RunConfig convolution_config() {
   return config;
 }
 
-inline bool has_images(const RunConfig& config) { return config.model.kind == "mlp" || config.model.kind == "cnn"; }
+inline RunConfig patches_config() {
+  RunConfig config;
+  config.model.kind = "vit";
+  config.model.classes = 4;
+  config.model.vit = {.height = 8, .width = 8, .patch = 4, .layers = 2, .d_model = 16, .heads = 2, .d_ff = 24, .dropout = 0.1};
+  for (TTOptions* options : {&config.model.tt.attention, &config.model.tt.ffn_in, &config.model.tt.ffn_out, &config.model.tt.convolution}) {
+    options->rank = 5;
+    options->cores = 2;
+  }
+  set_course(config, 60, 16, 5e-3);
+  return config;
+}
+
+inline bool has_images(const RunConfig& config) {
+  return config.model.kind == "mlp" || config.model.kind == "cnn" || config.model.kind == "vit";
+}
 
 inline RunConfig text_config() {
   RunConfig config;

@@ -157,6 +157,28 @@ TEST(Convolutions, PlannedIsUsedAndTheLossFalls) {
   }
 }
 
+TEST(Patches, RestoredAnywhereTheyEndByteForByteTheSame) {
+  for (const char* weights : choices_of("method.weights")) {
+    SCOPED_TRACE(weights);
+    RunConfig config = patches_config();
+    config.method.weights = weights;
+    shrink(config.method);
+    expect_the_same_from_anywhere(config);
+  }
+}
+
+TEST(Patches, PlannedIsUsedAndTheLossFalls) {
+  for (const char* weights : choices_of("method.weights"))
+    for (const char* stash : choices_of("method.stash")) {
+      SCOPED_TRACE(std::string(weights) + " " + stash);
+      RunConfig config = patches_config();
+      config.method.weights = weights;
+      config.method.stash = stash;
+      shrink(config.method);
+      expect_planned_is_used_and_the_loss_falls(config);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Methods, Combination,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::Values("exact", "int8"), testing::ValuesIn(choices_of("method.optimizer"))),
@@ -164,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, Combination,
 
 TEST(Trainer, ASteadyStepAllocatesNothing) {
   if (!kCounting) GTEST_SKIP() << "allocations are not counted under the sanitizers";
-  for (RunConfig config : {image_config(), convolution_config(), text_config()}) {
+  for (RunConfig config : {image_config(), convolution_config(), patches_config(), text_config()}) {
     const auto device = open_device("cpu", 2);
     Engine engine(config, *device);
     engine.allocate();

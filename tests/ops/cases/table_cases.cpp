@@ -23,6 +23,10 @@ void add_tables(std::vector<Case>& cases) {
       r.ops().run(op::ScatterDistinctRows{r.out<T>({places, c.width}, tolerance<T>(1e-4, 1e-12)), r.out<int>({places}, 0),
                                           r.in(uniform<T>({c.tokens, c.width}, 4)), ids, c.rows});
     });
+  for (const int64_t sequences : {0, 1, 7, 300})
+    add_case(cases, "equal_sequences_" + std::to_string(sequences), [sequences](Runner& r, auto) {
+      r.ops().run(op::EqualSequences{r.out<int>({sequences}, 0), r.out<int>({sequences}, 0), 50});
+    });
   for (int64_t width : {1, 33, 300}) {
     add_case(cases, "some_rows_" + std::to_string(width), [width](Runner& r, auto type) {
       using T = decltype(type);
@@ -223,6 +227,11 @@ std::vector<Refusal> table_refusals() {
          o.first_tokens(dry({3, 4}), dry({9, 4}), sequences(2, 5));
        },
        "expected (2, 4)"},
+      {"equal sequences",
+       [](Ops& o) {
+         o.run(op::EqualSequences{ints({4}), ints({4}), 1 << 30});
+       },
+       "4 sequences of 1073741824 tokens"},
       {"TTM inner rank",
        [](Ops& o) {
          o.ttm_lookup(dry({4, 6}), dry({5, 2, 3}), dry({7, 4, 3}), ints({4}));
