@@ -109,7 +109,8 @@ int check(const Context& context, const DataSpec& spec) {
   } else if (!report.info.tables.empty()) {
     rows.push_back({"table rows for all values", Json(report.info.tables).dump()});
   } else {
-    rows.push_back({"images", std::to_string(report.info.height) + " x " + std::to_string(report.info.width)});
+    rows.push_back({"images", std::to_string(report.info.height) + " x " + std::to_string(report.info.width) +
+                                  (report.info.channels > 1 ? ", " + std::to_string(report.info.channels) + " channels" : "")});
   }
   print_table(context, {"property", "value"}, rows);
   return 0;

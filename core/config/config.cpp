@@ -40,10 +40,19 @@ void DataConfig::fields(FieldVisitor& v) {
            .help = "categorical values with fewer rows in the training file share one table row",
            .range = {1, 1e9},
            .when = {"model.kind", {"dlrm"}}});
+  const When images = {"model.kind", {"mlp", "cnn", "vit"}};
+  v.field("pixel_mean", pixel_mean,
+          {.title = "Pixel mean", .help = "subtracted from pixels, which are 0 to 1", .range = {0, 1}, .when = images});
+  v.field("pixel_std", pixel_std,
+          {.title = "Pixel std",
+           .help = "pixels are divided by it",
+           .more = "Models of the transformers library mostly have mean 0.5 and std 0.5.",
+           .range = {0.001, 1000},
+           .when = images});
   v.field("holdout", holdout,
           {.title = "Holdout",
-           .help = "share of rows held out for validation where data.set is one file; 0 = none",
-           .more = "Every n-th row, n = 1 / share. A folder has its own validation split.",
+           .help = "share of rows held out for validation where data.set is one file or a folder of classes; 0 = none",
+           .more = "Every n-th row, n = 1 / share. Other folders have their own validation split.",
            .range = {0, 0.5}});
   v.field("train_rows", train_rows, {.title = "Training rows", .help = "train on the first rows only; 0 = all", .range = {0, 1e12}});
   v.field("validation_rows", validation_rows,

@@ -19,10 +19,11 @@ struct DataConfig {
   bool pack = false;                                                    // whole sequences into a token budget: padding costs nothing
   int64_t token_budget = 0;                                             // tokens of a packed batch; 0 = half of batch * length
   double mask_share = 0.15;                                             // share of the tokens that a masked language model predicts
-  double token_dropout = 0;  // share of the training tokens that are read as [UNK], drawn anew each epoch
-  int64_t min_count = 1;     // of click logs: rarer values of a category share a row of its table
-  double holdout = 0.1;      // share of the rows of a single file, which has no other split, that validate; 0 = none
-  int64_t train_rows = 0;    // use only the first rows; 0 = all
+  double token_dropout = 0;              // share of the training tokens that are read as [UNK], drawn anew each epoch
+  int64_t min_count = 1;                 // of click logs: rarer values of a category share a row of its table
+  double pixel_mean = 0, pixel_std = 1;  // of images: pixels 0..1 become (pixel - mean) / std
+  double holdout = 0.1;                  // share of the rows of a single file, which has no other split, that validate; 0 = none
+  int64_t train_rows = 0;                // use only the first rows; 0 = all
   int64_t validation_rows = 0;
   void fields(FieldVisitor& v);
 };

@@ -231,12 +231,17 @@ struct ModelKind {
   Choice choice;
   bool (*check)(const ModelConfig& model, Problems& problems);  // false: sizes that no shape can be chosen for
   std::vector<ModelMatrix> (*matrices)(const ModelConfig& model);
+  ImageSize (*image)(const ModelConfig& model) = nullptr;
 };
+
+ImageSize cnn_image(const ModelConfig& model) { return {model.cnn.height, model.cnn.width, model.cnn.channels}; }
+ImageSize vit_image(const ModelConfig& model) { return {model.vit.height, model.vit.width, model.vit.channels}; }
+
 constexpr ModelKind kKinds[] = {
     {{"encoder", "Text encoder", "Transformer encoder with a classifier, for text."}, check_encoder, encoder_matrices},
     {{"mlp", "Image network (MLP)", "Multilayer perceptron, for images."}, check_mlp, mlp_matrices},
-    {{"cnn", "Image network (convolutions)", "Convolutional network, for images."}, check_cnn, cnn_matrices},
-    {{"vit", "Image transformer", "Transformer over patches of images (ViT)."}, check_vit, vit_matrices},
+    {{"cnn", "Image network (convolutions)", "Convolutional network, for images."}, check_cnn, cnn_matrices, cnn_image},
+    {{"vit", "Image transformer", "Transformer over patches of images (ViT)."}, check_vit, vit_matrices, vit_image},
     {{"decoder", "Text decoder", "Transformer decoder, for language models."}, check_decoder, decoder_matrices},
     {{"dlrm", "Recommendation (DLRM)", "Tables of categorical columns, a bottom and a top MLP, dot interaction, for click-through rates."},
      check_dlrm,
@@ -503,6 +508,11 @@ int64_t ModelConfig::outputs() const {
   const TaskKind* row = row_of(kTasks, task);
   if (row && row->per_token) return row->per_token == std::string_view("encoder") ? encoder.vocab : decoder.vocab;
   return row && row->outputs > 0 ? row->outputs : classes;
+}
+
+ImageSize ModelConfig::image() const {
+  const ModelKind* row = row_of(kKinds, kind);
+  return row && row->image ? row->image(*this) : ImageSize();
 }
 
 std::vector<ModelMatrix> matrices_of(const ModelConfig& config) {

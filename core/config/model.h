@@ -100,6 +100,10 @@ struct ModelMatrix {
   bool table = false;
 };
 
+struct ImageSize {
+  int64_t height = 0, width = 0, channels = 0;
+};
+
 struct ModelConfig {
   std::string kind = "encoder";         // encoder | decoder | mlp | cnn | vit | dlrm
   std::string task = "classification";  // what its outputs mean (core/tasks)
@@ -115,6 +119,7 @@ struct ModelConfig {
   void fields(FieldVisitor& v);
   bool per_token() const;   // the task has outputs for each token, else for each example
   int64_t outputs() const;  // columns of the head, as the task needs them
+  ImageSize image() const;  // that the model reads; 0: none, or any of as many values
   // All that is wrong, at once (sizes, modes, heads).
   std::vector<Problem> problems(bool tensorise);
 };

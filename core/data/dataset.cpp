@@ -52,8 +52,9 @@ void describe_images(DatasetInfo& info) {
   info.fields = {};
   info.fields.add({.name = "pixels",
                    .dtype = DType::f32,
-                   .width = info.height * info.width,
-                   .about = "the images are " + std::to_string(info.height) + " x " + std::to_string(info.width)});
+                   .width = info.height * info.width * info.channels,
+                   .about = "the images are " + std::to_string(info.height) + " x " + std::to_string(info.width) +
+                            (info.channels > 1 ? " with " + std::to_string(info.channels) + " channels" : "")});
   info.fields.add(labels_of(info));
 }
 

@@ -18,7 +18,7 @@ struct DatasetInfo {
   int64_t classes = 0;
   bool labelled = true;                                        // a test file may carry no labels; then every label is -1
   int64_t left_out = 0;                                        // rows of the file that are not rows of the set
-  int64_t height = 0, width = 0;                               // images
+  int64_t height = 0, width = 0, channels = 1;                 // images
   std::vector<int64_t> tables;                                 // a click log: rows of the table of each category
   int64_t vocab_size = 0;                                      // text
   std::string vocab_fingerprint;                               // text: sha256 (hex) of the vocabulary's file
@@ -30,7 +30,7 @@ struct DatasetInfo {
 
 // Say that a set holds texts or images: its fields, from the other members. Texts fill `ids` (i32 a token, [CLS] a [SEP] or
 // [CLS] a [SEP] b [SEP]), `segments` (i32 a token, 0 up to and with the first [SEP], then 1) and `labels` (i32); images fill
-// `pixels` (height*width reals, 0..1) and `labels`.
+// `pixels` (height*width*channels reals, 0..1, the channels of a pixel side by side) and `labels`.
 void describe_texts(DatasetInfo& info);
 void describe_images(DatasetInfo& info);
 // A text in pieces, for language models: `ids` and `labels`, which are the next tokens (i32 a token; -1: none).

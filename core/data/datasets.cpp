@@ -4,12 +4,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/data/criteo.h"
 #include "core/data/glue.h"
 #include "core/data/idx.h"
+#include "core/data/picture_folder.h"
+#include "core/data/scaled_pixels.h"
 #include "core/data/text_stream.h"
 
 namespace comera {
@@ -55,19 +58,36 @@ std::unique_ptr<Dataset> open_clicks(const std::string& path, const DataSpec& sp
   return std::make_unique<CriteoDataset>(path, training, spec.min_count, spec.tables, spec.progress);
 }
 
-// A data format: how its files are recognised and opened, and their names in a folder.
+bool is_pictures(const std::string& path, std::string_view) { return fs::is_directory(path); }
+
+// Classes are those of the training set, where there is one beside it.
+std::unique_ptr<Dataset> open_pictures(const std::string& path, const DataSpec& spec) {
+  PictureOptions options{spec.classes, spec.label_names, spec.height, spec.width, spec.channels, spec.progress};
+  std::string training = spec.training;
+  if (training.empty() && spec.split != "train" && !is_whole(spec)) training = find_split(fs::path(path).parent_path(), "train");
+  if (options.label_names.empty() && fs::is_directory(training)) options.label_names = picture_classes(training);
+  return std::make_unique<PictureFolder>(path, options);
+}
+
+// A data format: how its files (or folders) are recognised and opened, and their names in a folder.
 struct Format {
   bool (*is)(const std::string& path, std::string_view bytes);  // null: every file that no other row recognises
   std::unique_ptr<Dataset> (*open)(const std::string& path, const DataSpec& spec);
   const char* dev_and_test;          // what such a file may have behind dev or test in its name
-  const char* test;                  // another name of test
+  const char *dev, *test;            // other names of dev and test
   std::vector<const char*> endings;  // behind the name of the split, the most usual first
 };
 const Format kFormats[] = {
-    {nullptr, open_texts, "_matched", "", {".tsv", ".jsonl", ".csv"}},
-    {is_stream, open_stream, "", "", {".txt"}},
-    {is_clicks, open_clicks, "", "", {".tsv.gz", ".txt.gz"}},
-    {is_images, open_images, "", "t10k", {"-images-idx3-ubyte", "-images-idx3-ubyte.gz", "-images.idx3-ubyte", "-images.idx3-ubyte.gz"}},
+    {nullptr, open_texts, "_matched", "", "", {".tsv", ".jsonl", ".csv"}},
+    {is_stream, open_stream, "", "", "", {".txt"}},
+    {is_clicks, open_clicks, "", "", "", {".tsv.gz", ".txt.gz"}},
+    {is_images,
+     open_images,
+     "",
+     "",
+     "t10k",
+     {"-images-idx3-ubyte", "-images-idx3-ubyte.gz", "-images.idx3-ubyte", "-images.idx3-ubyte.gz"}},
+    {is_pictures, open_pictures, "", "val", "", {""}},
 };
 
 // The file names of a split, the most usual first.
@@ -76,7 +96,8 @@ std::vector<std::string> split_files(const std::string& split) {
   for (const Format& format : kFormats) {
     std::vector<std::string> stems = {split};
     if (*format.dev_and_test && (split == "dev" || split == "test")) stems.push_back(split + format.dev_and_test);
-    if (*format.test && split == "test") stems.push_back(format.test);
+    for (const auto& [name, other] : {std::pair{"dev", format.dev}, {"test", format.test}})
+      if (*other && split == name) stems.push_back(other);
     for (const std::string& stem : stems)
       for (const char* ending : format.endings) names.push_back(stem + ending);
   }
@@ -85,19 +106,23 @@ std::vector<std::string> split_files(const std::string& split) {
 
 std::string find_split(const fs::path& folder, const std::string& split) {
   for (const std::string& name : split_files(split))
-    if (fs::exists(folder / name)) return (folder / name).string();
+    if (const std::string path = (folder / name).string(); fs::is_directory(path) ? is_picture_folder(path, false) : fs::exists(path))
+      return path;
   return "";
 }
 
+// A folder of pictures by class has no splits; all of it is found then.
 std::string split_in(const fs::path& folder, const std::string& split) {
   const std::string found = find_split(folder, split);
   if (!found.empty()) return found;
   std::string there;
   for (const char* other : kSplits)
     if (!find_split(folder, other).empty()) there += (there.empty() ? "" : ", ") + std::string(other);
+  if (there.empty() && is_picture_folder(folder.string(), true)) return folder.string();
   throw Error(ErrorCode::config, folder.string() + " has no split '" + split + "'",
               there.empty() ? "no data file is in it" : "it has " + there,
-              there.empty() ? "a folder must have train.tsv, train.csv, train.jsonl, train.txt or train-images-idx3-ubyte"
+              there.empty() ? "a folder must have train.tsv, train.csv, train.jsonl, train.txt, train-images-idx3-ubyte, or PNG and JPEG "
+                              "files in a folder for each class"
                             : "choose one of the sets, or name a file");
 }
 
@@ -125,7 +150,10 @@ std::string user_data_folder() {
   return (fs::path(home ? home : "/") / ".local" / "share" / "comera" / "data").string();
 }
 
-std::string find_data_file(const DataSpec& spec) {
+namespace {
+
+// The file or folder that is meant.
+fs::path find_place(const DataSpec& spec) {
   std::vector<fs::path> places = {spec.path};
   if (is_name(spec.path)) {
     places.push_back(fs::path(user_data_folder()) / spec.path);
@@ -133,20 +161,42 @@ std::string find_data_file(const DataSpec& spec) {
   }
   std::error_code ignored;  // a place that cannot be looked at is one where nothing is
   for (const fs::path& place : places) {
-    if (place.empty() || !fs::exists(place, ignored)) continue;
-    return fs::is_directory(place, ignored) ? split_in(place, spec.split) : place.string();
+    if (!place.empty() && fs::exists(place, ignored)) return place;
   }
   nothing_there(spec);
+}
+
+}  // namespace
+
+std::string find_data_file(const DataSpec& spec) {
+  const fs::path place = find_place(spec);
+  std::error_code ignored;
+  return fs::is_directory(place, ignored) ? split_in(place, spec.split) : place.string();
+}
+
+bool is_whole(const DataSpec& spec) { return find_data_file(spec) == find_place(spec).string(); }
+
+std::string picture_folder(const DataSpec& spec) {
+  try {
+    const std::string path = find_data_file(spec);
+    return fs::is_directory(path) ? path : "";
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 std::unique_ptr<Dataset> open_dataset(const DataSpec& spec) {
   CHECK(spec.classes >= 0);
   const std::string path = find_data_file(spec);
-  const MappedFile file(path);
+  std::optional<MappedFile> file;
+  if (!fs::is_directory(path)) file.emplace(path);
+  const std::string_view bytes = file ? file->bytes() : std::string_view();
   const Format* found = nullptr;
   for (const Format& format : kFormats)
-    if (format.is ? format.is(path, file.bytes()) : !found) found = &format;
-  return found->open(path, spec);
+    if (format.is ? format.is(path, bytes) : !found) found = &format;
+  std::unique_ptr<Dataset> data = found->open(path, spec);
+  if ((spec.pixel_mean == 0 && spec.pixel_std == 1) || !data->info().fields.find("pixels")) return data;
+  return std::make_unique<ScaledPixels>(std::move(data), spec.pixel_mean, spec.pixel_std);
 }
 
 std::vector<KnownSet> known_sets(const std::string& assets) {

@@ -17,23 +17,32 @@ struct DataSpec {
   std::string vocab =
       {};  // vocab.txt for texts; empty = vocab/bert-uncased.txt of `assets`. Of a text in pieces tokenizer.json; empty = bytes
   ColumnNames columns = {};                   // of a text set
-  std::vector<std::string> label_names = {};  // of a text set without labels.txt: classes of the training file
+  std::vector<std::string> label_names = {};  // of a text set without labels.txt, and of pictures: classes of the training set
   int64_t min_count = 1;                      // of a click log: values that the training file has fewer times share a row
-  std::string training = {};                  // of a click log: the file that its tables are for; empty = the training file beside it
+  std::string training = {};  // of a click log: the file that its tables are for, of pictures: the folder whose classes count; empty = the
+                              // training file or folder beside it
   std::vector<int64_t> tables = {};           // of a click log: rows of the table of each category; empty = one for each value
   std::function<void(double)> progress = {};  // while a file is read for the first time: the share that is read, 0..1
   int64_t classes = 0;                        // 0 = as the set says; for dev and test pass the training set's
   int64_t length = 128;                       // of a text in pieces: tokens a row
+  int64_t height = 0, width = 0;              // of pictures: to which they are fitted; 0 = of the first one
+  int64_t channels = 0;                       // of pictures: 1 gray, 3 colours; 0 = of the first one
+  double pixel_mean = 0, pixel_std = 1;       // of images: what pixels, which are 0..1, are shifted and divided by
   std::string assets = {};                    // the project's assets folder, for its own sets and vocabulary; may be empty
 };
 
-// The data file that a spec means. A name is looked for in the user's data folder ($XDG_DATA_HOME/comera/data/NAME,
-// by default ~/.local/share), then in data/NAME of `assets`; a path that exists goes first. Throws Error(not_found)
-// when there is nothing, Error(config) when a folder has no such split.
+// The data file that a spec means, or the folder of pictures by class. A name is looked for in the user's data folder
+// ($XDG_DATA_HOME/comera/data/NAME, by default ~/.local/share), then in data/NAME of `assets`; a path that exists goes first. Throws
+// Error(not_found) when there is nothing, Error(config) when a folder has no such split.
 std::string find_data_file(const DataSpec& spec);
+// It has no splits: a file, or a folder of classes. Throws as find_data_file().
+bool is_whole(const DataSpec& spec);
+// The folder of pictures by class that a spec means; "" = another kind of data, or nothing.
+std::string picture_folder(const DataSpec& spec);
 
-// Text (TSV, JSONL), images (IDX), a text in pieces (.txt) or a click log (Criteo's format, plain or gzip), told apart by name and content.
-// Throws as find_data_file, GlueDataset, IdxDataset and TextStream do. A broken file gives one error with what, why and a hint.
+// Text (TSV, JSONL), images (IDX), a text in pieces (.txt), a click log (Criteo's format, plain or gzip) or pictures (PNG, JPEG), told
+// apart by name and content. Throws as find_data_file, GlueDataset, IdxDataset, TextStream and PictureFolder do. A broken file gives one
+// error with what, why and a hint.
 std::unique_ptr<Dataset> open_dataset(const DataSpec& spec);
 
 struct KnownSet {  // one row of `comera data list`

@@ -82,6 +82,9 @@ DataSpec data_spec(const RunConfig& config) {
   spec.columns = {config.data.text_column, config.data.second_column, config.data.label_column};
   spec.min_count = config.data.min_count;
   if (config.model.kind == "dlrm") spec.tables = config.model.dlrm.tables;
+  const ImageSize image = config.model.image();
+  spec.height = image.height, spec.width = image.width, spec.channels = image.channels;
+  spec.pixel_mean = config.data.pixel_mean, spec.pixel_std = config.data.pixel_std;
   return spec;
 }
 
@@ -92,7 +95,7 @@ RunData open_run_data(const RunConfig& config) {
   DataSpec spec = data_spec(config);
   RunData data;
   std::shared_ptr<const Dataset> training = open_dataset(spec);
-  if (fs::is_regular_file(spec.path)) {  // which has no other split
+  if (is_whole(spec)) {
     if (config.data.holdout > 0) {
       data.validation =
           std::make_shared<FirstRows>(std::make_shared<Holdout>(training, config.data.holdout, true), config.data.validation_rows);

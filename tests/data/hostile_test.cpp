@@ -6,6 +6,8 @@
 #include "core/data/bpe.h"
 #include "core/data/criteo.h"
 #include "core/data/datasets.h"
+#include "core/data/picture.h"
+#include "tests/data/pictures.h"
 #include "tests/data/support.h"
 
 namespace comera {
@@ -100,6 +102,25 @@ TEST(Hostile, ClickLogs) {
       }
     });
   kept.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+}
+
+TEST(Hostile, Pictures) {
+  const Picture picture = test::some_picture(9, 12, 3);
+  const auto read = [](const std::string& path) {
+    const Picture read = fitted(read_picture(path, test::read_file(path)), 4, 4);
+    ASSERT_EQ(read.pixels.size(), static_cast<size_t>(16 * read.channels));
+  };
+  std::vector<unsigned char> places;
+  for (int i = 0; i < 9 * 12; ++i) places.push_back(static_cast<unsigned char>(i % 3));
+  read_damaged(".png", test::png_bytes(picture), 400, read);
+  read_damaged(
+      "-palette.png",
+      test::png_bytes(
+          9, 12, {.type = PNG_COLOR_TYPE_PALETTE, .interlaced = true, .palette = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}, .transparent = {0}},
+          places),
+      400, read);
+  read_damaged(".jpg", test::jpeg_bytes(picture), 400, read);
+  read_damaged("-progressive.jpg", test::jpeg_bytes(picture, true), 400, read);
 }
 
 TEST(Hostile, Tokenizers) {
