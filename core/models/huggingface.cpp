@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -681,8 +682,16 @@ void read_folder(const HuggingFaceFolder& folder, const ModelConfig& model,
     if (!used.contains(name) && !may_be_left_out(name, model)) refuse(folder.path(), "tensor " + name, "the model has no such parameter");
 }
 
+namespace {
+void write_json(const std::string& path, const Json& json) {
+  std::ofstream file(path);
+  file << json.dump(2) << "\n";
+  if (!file.flush()) throw Error(ErrorCode::storage, "cannot write " + path, std::strerror(errno));
+}
+}  // namespace
+
 void write_folder(const std::string& path, const ModelConfig& model, const std::string& dtype,
-                  const std::function<std::vector<double>(const std::string& param)>& values) {
+                  const std::function<std::vector<double>(const std::string& param)>& values, const PixelScale& scale) {
   const std::map<std::string, std::string> stored = {{"float32", "F32"}, {"bfloat16", "BF16"}, {"float16", "F16"}};
   CHECK(stored.contains(dtype), "dtype " << dtype);
   SafetensorsWriter writer;
@@ -702,10 +711,51 @@ void write_folder(const std::string& path, const ModelConfig& model, const std::
   fs::create_directories(path, problem);
   if (problem) throw Error(ErrorCode::storage, "cannot make the folder " + path, problem.message());
   writer.finish((fs::path(path) / "model.safetensors").string());
-  const std::string config = (fs::path(path) / "config.json").string();
-  std::ofstream file(config);
-  file << folder_config(model, dtype).dump(2) << "\n";
-  if (!file.flush()) throw Error(ErrorCode::storage, "cannot write " + config, std::strerror(errno));
+  write_json((fs::path(path) / "config.json").string(), folder_config(model, dtype));
+  if (model.kind == "vit") write_json((fs::path(path) / "preprocessor_config.json").string(), preprocessor_config(model, scale));
+}
+
+PixelScale pixel_scale_of_folder(const std::string& path) {
+  const std::string name = (fs::path(path) / "preprocessor_config.json").string();
+  if (!fs::is_regular_file(name)) return {};
+  const Json config = read_json_file(name);
+  const auto wrong = [&](const std::string& what, const std::string& why) {
+    refuse(name, what, why, "remove the file to take the weights alone");
+  };
+  if (!config.is_object()) wrong("not an object", "it begins with another value");
+  const auto flag = [&](const char* key) { return config.contains(key) && config[key].is_boolean() ? config[key].get<bool>() : true; };
+  const auto number = [&](const char* key, double otherwise) {
+    return config.contains(key) && config[key].is_number() ? config[key].get<double>() : otherwise;
+  };
+  if (!flag("do_rescale") || std::fabs(number("rescale_factor", 1.0 / 255) * 255 - 1) > 1e-6)
+    wrong("pixels are not divided by 255", "here they are always 0 to 1");
+  if (!flag("do_normalize")) return {};
+  const auto one = [&](const char* key) {
+    if (!config.contains(key)) return 0.5;  // as the library
+    const Json& values = config[key];
+    if (values.is_number()) return values.get<double>();
+    const bool same = values.is_array() && !values.empty() && values.front().is_number() &&
+                      std::all_of(values.begin(), values.end(), [&](const Json& value) { return value == values.front(); });
+    if (!same) wrong(std::string(key) + " is " + values.dump(), "all channels have one mean and one std here");
+    return values.front().get<double>();
+  };
+  const PixelScale scale{one("image_mean"), one("image_std")};
+  if (!(scale.std > 0)) wrong("image_std is not above 0", "pixels are divided by it");
+  return scale;
+}
+
+Json preprocessor_config(const ModelConfig& model, const PixelScale& scale) {
+  const ImageSize image = model.image();
+  const std::vector<double> mean(static_cast<size_t>(image.channels), scale.mean), std(mean.size(), scale.std);
+  return {{"image_processor_type", "ViTImageProcessor"},
+          {"do_resize", true},
+          {"size", {{"height", image.height}, {"width", image.width}}},
+          {"resample", 2},  // bilinear
+          {"do_rescale", true},
+          {"rescale_factor", 1.0 / 255},
+          {"do_normalize", true},
+          {"image_mean", mean},
+          {"image_std", std}};
 }
 
 }  // namespace comera

@@ -63,14 +63,23 @@ std::string architecture_of(const ModelConfig& model);
 // config.json of the model. `dtype`: "float32", "bfloat16", "float16".
 Json folder_config(const ModelConfig& model, const std::string& dtype);
 
+// Of pixels 0..1, as the folder's preprocessor_config.json asks for: (pixel - mean) / std. Without such a file 0 and 1. Throws
+// Error(config) where channels have different ones or pixels are not shares of 255.
+struct PixelScale {
+  double mean = 0, std = 1;
+};
+PixelScale pixel_scale_of_folder(const std::string& path);
+// The preprocessor_config.json of an image model.
+Json preprocessor_config(const ModelConfig& model, const PixelScale& scale);
+
 // put(parameter, values) for each dense parameter, one tensor of the folder at a time. Throws Error(config) for a tensor that is missing,
 // has another shape than config.json says, or is one that the model does not have.
 void read_folder(const HuggingFaceFolder& folder, const ModelConfig& model,
                  const std::function<void(const std::string& param, const std::vector<double>& values)>& put);
 
 // Writes a folder that read_folder() gives back bit for bit where `dtype` ("float32", "bfloat16", "float16") holds the values.
-// values(parameter): of each dense parameter. Throws Error(storage).
+// values(parameter): of each dense parameter. `scale`: of an image model's pixels. Throws Error(storage).
 void write_folder(const std::string& path, const ModelConfig& model, const std::string& dtype,
-                  const std::function<std::vector<double>(const std::string& param)>& values);
+                  const std::function<std::vector<double>(const std::string& param)>& values, const PixelScale& scale = {});
 
 }  // namespace comera

@@ -154,7 +154,8 @@ double export_folder(const std::string& path, const std::string& folder, const s
   load_parameters(engine, file);
   std::map<std::string, std::vector<double>> values;
   each_dense(engine, [&](const HostTensor& tensor) { values[tensor.name] = tensor.values; });
-  write_folder(folder, config.model, dtype, [&](const std::string& param) { return values.at(param); });
+  write_folder(folder, config.model, dtype, [&](const std::string& param) { return values.at(param); },
+               {config.data.pixel_mean, config.data.pixel_std});
   double largest = 0;
   const HuggingFaceFolder again(folder);
   read_folder(again, model_of_folder(again), [&](const std::string& param, const std::vector<double>& read) {
@@ -170,6 +171,10 @@ RunConfig config_of_folder(const std::string& path) {
   RunConfig config;
   config.model = model_of_folder(HuggingFaceFolder(path));
   config.method.weights = "dense";
+  if (config.model.kind == "vit") {
+    const PixelScale scale = pixel_scale_of_folder(path);
+    config.data.pixel_mean = scale.mean, config.data.pixel_std = scale.std;
+  }
   const auto vocabulary =
       std::filesystem::absolute(std::filesystem::path(path)) / (config.model.task == "language" ? "tokenizer.json" : "vocab.txt");
   if (std::filesystem::is_regular_file(vocabulary)) config.data.vocab = vocabulary.lexically_normal().string();

@@ -21,6 +21,13 @@ def model_of(folder):
     return getattr(transformers, name).from_pretrained(folder).eval()
 
 
+def inputs_of(config):
+    if hasattr(config, "image_size"):
+        size = config.image_size
+        return {"pixel_values": torch.rand(4, config.num_channels, *(size if isinstance(size, (list, tuple)) else (size, size)))}
+    return {"input_ids": torch.randint(3, config.vocab_size, (4, 7))}
+
+
 def main():
     folders = sys.argv[1:]
     if not folders or len(folders) % 2:
@@ -29,9 +36,9 @@ def main():
     worst = 0.0
     for first, second in zip(folders[::2], folders[1::2]):
         a, b = model_of(first), model_of(second)
-        ids = torch.randint(3, a.config.vocab_size, (4, 7))
+        inputs = inputs_of(a.config)
         with torch.no_grad():
-            difference = (a(input_ids=ids).logits - b(input_ids=ids).logits).abs().max().item()
+            difference = (a(**inputs).logits - b(**inputs).logits).abs().max().item()
         worst = max(worst, difference)
         print(f"{type(a).__name__}: largest difference of a logit {difference:g}")
     sys.exit(0 if worst == 0 else 1)

@@ -333,5 +333,61 @@ TEST(HuggingFace, FoldersThatAreWrongGetOneClearError) {
   has(said_of("no-map", nothing, index({{"metadata", 1}})), "no weight_map");
 }
 
+TEST(HuggingFace, PixelsAreScaledAsTheFolderAsksFor) {
+  const fs::path folder = fresh_folder("pixels");
+  fs::create_directories(folder);
+  const auto of = [&](const char* text) {
+    std::ofstream(folder / "preprocessor_config.json") << text;
+    const PixelScale scale = pixel_scale_of_folder(folder.string());
+    return std::pair{scale.mean, scale.std};
+  };
+  EXPECT_EQ(pixel_scale_of_folder(folder.string()).std, 1);
+  EXPECT_EQ(of("{}"), std::pair(0.5, 0.5)) << "as the library";
+  EXPECT_EQ(of(R"({"image_mean": [0.25, 0.25, 0.25], "image_std": 2})"), std::pair(0.25, 2.0));
+  EXPECT_EQ(of(R"({"do_normalize": false, "image_mean": [0.1, 0.2]})"), std::pair(0.0, 1.0));
+  for (const char* wrong : {R"({"image_mean": [0.1, 0.2]})", R"({"image_std": [0, 0]})", R"({"image_std": "one"})", R"({"image_mean": []})",
+                            R"({"rescale_factor": 1})", R"({"do_rescale": false})", "[]", "{"})
+    EXPECT_THROW(of(wrong), Error) << wrong;
+  ModelConfig model;
+  model.kind = "vit";
+  model.vit.height = 20;
+  std::ofstream(folder / "preprocessor_config.json") << preprocessor_config(model, {0.3, 0.7});
+  const PixelScale again = pixel_scale_of_folder(folder.string());
+  EXPECT_EQ(again.mean, 0.3);
+  EXPECT_EQ(again.std, 0.7);
+  fs::remove_all(folder);
+}
+
+// Image models with other settings: sizes that are not square, queries without biases.
+TEST(HuggingFace, SettingsOfImageModelsComeBack) {
+  ModelConfig model;
+  model.kind = "vit";
+  model.classes = 7;
+  model.vit = {.height = 20, .width = 13, .channels = 2, .patch = 5, .layers = 3, .d_model = 8, .heads = 2, .d_ff = 12};
+  model.vit.activation = "gelu_tanh";
+  model.vit.qkv_bias = false;
+  model.vit.dropout = 0.25;
+  const fs::path folder = fresh_folder("settings");
+  std::map<std::string, Values> written;
+  for (const FolderTensor& tensor : folder_tensors(model))
+    for (const FolderTensor::Part& part : tensor.parts)
+      written[part.param] = layer_test::noise_values(tensor.shape.count(), 1 + written.size());
+  write_folder(folder.string(), model, "float32", [&](const std::string& param) { return written.at(param); });
+  const HuggingFaceFolder again(folder.string());
+  const ModelConfig read = model_of_folder(again);
+  EXPECT_EQ(folder_config(read, "float32"), folder_config(model, "float32"));
+  EXPECT_EQ(again.config().at("image_size"), Json({20, 13}));
+  Net net(read, false);
+  size_t count = 0;
+  read_folder(again, read, [&](const std::string& param, const Values& values) {
+    ++count;
+    ASSERT_TRUE(net.rig.params.find(param)) << param;
+    EXPECT_EQ(net.rig.params.find(param)->count(), static_cast<int64_t>(values.size())) << param;
+    for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(static_cast<float>(values[i]), static_cast<float>(written.at(param)[i])) << param;
+  });
+  EXPECT_EQ(count, net.rig.params.params().size()) << "every parameter";
+  fs::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace comera::model_test
