@@ -85,6 +85,13 @@ def llama_folder(folder):
     return shapes
 
 
+def png(height, width, value):
+    """A gray picture of rows of `value`, value + 1, ..."""
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    lines = b"".join(b"\0" + bytes([(value + y) % 256]) * width for y in range(height))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", width, height, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
 class Interchange(CliTest):
     @classmethod
     def setUpClass(cls):
@@ -98,6 +105,36 @@ class Interchange(CliTest):
         return {(name, step): value for name, step, value in self.query(
             "SELECT n.name, m.step, m.value FROM metrics m JOIN metric_names n USING(metric) JOIN runs r USING(run) "
             f"WHERE r.id = '{self.trained}' OR r.tags LIKE '%imported%'", store)}
+
+    def test_folders_of_pictures_and_of_image_models(self):
+        folder = self.folder / "pictures"
+        for i in range(60):
+            path = folder / ("dark", "light")[i % 2] / f"{i:02}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(png(8 + i % 3, 8, 20 + i if i % 2 == 0 else 180 + i))
+        checked = self.ok_json("data", "check", folder)
+        self.assertEqual((checked["rows"], checked["kind"], [row["label"] for row in checked["classes"]]), (60, "images", ["dark", "light"]))
+        self.assertIn("dark/02.png, 10 x 8 as 8 x 8 gray  ->  dark", self.ok("data", "show", folder, "--rows", 2).out)
+        config = self.folder / "pictures.json"
+        config.write_text(json.dumps({
+            "model": {"kind": "vit", "classes": 2, "vit": {"height": 8, "width": 8, "patch": 4, "layers": 1, "d_model": 8, "heads": 2, "d_ff": 16}},
+            "data": {"set": str(folder), "pixel_mean": 0.5, "pixel_std": 0.25}, "method": {"name": "AdamW", "weights": "dense"},
+            "train": {"steps": 60, "batch": 8, "lr": 0.01, "eval_every": 30}}))
+        self.ok("train", config, "--name", "pictures", "--quiet")
+        ((rows,),) = self.query("SELECT COUNT(*) FROM metrics m JOIN metric_names n USING(metric) JOIN runs r USING(run) WHERE r.name = 'pictures' AND n.name = 'val_loss'")
+        self.assertEqual(rows, 2, "every tenth row validates")
+        scored = self.ok_json("eval", "pictures", "--data", folder)
+        self.assertEqual(scored["examples"], 60)
+        self.assertGreater(scored["accuracy"], 0.95)
+        # A folder with one of the classes: they are those of the training set.
+        (self.folder / "some/light").mkdir(parents=True)
+        (self.folder / "some/light/a.png").write_bytes(png(8, 8, 200))
+        self.assertEqual(self.ok_json("eval", "pictures", "--data", self.folder / "some")["accuracy"], 1)
+        model = self.folder / "image model"
+        self.ok("export", "pictures", "--to", "huggingface", "-o", model)
+        self.assertEqual(json.loads((model / "preprocessor_config.json").read_text())["image_mean"], [0.5])
+        again = self.ok_json("import", model, "--set", f"data.set={folder}", "--name", "again")["runs"][0]
+        self.assertEqual(self.ok_json("eval", again, "--data", folder)["loss"], scored["loss"])
 
     def test_csv(self):
         stored = self.stored()
