@@ -13,12 +13,12 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/data/criteo_pack.h"
 #include "core/data/datasets.h"
 #include "core/data/mapped_file.h"
 #include "core/data/text_lines.h"
-#include "core/store/csv.h"
 #include "core/store/tfevents.h"
 
 namespace comera::studio {

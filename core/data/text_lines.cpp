@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/csv.h"
 #include "core/base/error.h"
 
 namespace comera {
@@ -19,45 +20,11 @@ constexpr Columns kTexts[] = {{"sentence1", "sentence2"}, {"question", "sentence
 constexpr const char* kLabels[] = {"gold_label", "label"};
 
 // The end of a row of a CSV file: a line end outside of quotes.
-size_t end_of_quoted_row(std::string_view bytes, size_t offset) {
-  bool quoted = false;
-  for (size_t at = offset; at < bytes.size(); ++at) {
-    if (bytes[at] == '"') quoted = !quoted;
-    if (bytes[at] == '\n' && !quoted) return at;
-  }
+size_t end_of_record(std::string_view bytes, size_t offset, char separator) {
+  CsvScan scan(separator);
+  for (size_t at = offset; at < bytes.size(); ++at)
+    if (scan.ends(bytes[at])) return at;
   return std::string_view::npos;
-}
-
-// The cells of a row. Quotes have a meaning in CSV only. False and one line in `why` where they do not fit.
-bool split(std::string_view row, char separator, std::vector<std::string>& cells, std::string& why) {
-  const bool quotes = separator != '\t';
-  cells.clear();
-  for (size_t at = 0;;) {
-    std::string cell;
-    if (quotes && at < row.size() && row[at] == '"') {
-      for (++at;; ++at) {
-        if (at >= row.size()) {
-          why = "a quoted cell has no end";
-          return false;
-        }
-        if (row[at] == '"' && (at + 1 >= row.size() || row[at + 1] != '"')) break;
-        if (row[at] == '"') ++at;
-        cell += row[at];
-      }
-      ++at;
-      if (at < row.size() && row[at] != separator) {
-        why = "text follows the quote that ends cell " + std::to_string(cells.size() + 1);
-        return false;
-      }
-    } else {
-      const size_t end = std::min(row.size(), row.find(separator, at));
-      cell = row.substr(at, end - at);
-      at = end;
-    }
-    cells.push_back(std::move(cell));
-    if (at >= row.size()) return true;
-    ++at;
-  }
 }
 
 // The text of a JSON string, whole number or truth value; false for anything else.
@@ -109,7 +76,7 @@ TextLayout::TextLayout(const std::string& name, std::string_view bytes, const Co
       separator_ = first_line.find(',') == std::string_view::npos && first_line.find(';') != std::string_view::npos ? ';' : ',';
     size_t next = 0;
     std::string why;
-    if (!split(row_at(bytes, first_row_, next), separator_, names_, why))
+    if (!csv_cells(row_at(bytes, first_row_, next), separator_, names_, why))
       throw Error(ErrorCode::config, name + ":1: not a header line", why, "the first line must have the names of the columns");
     first_row_ = next;
   }
@@ -148,7 +115,7 @@ void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted
 }
 
 std::string_view TextLayout::row_at(std::string_view bytes, size_t offset, size_t& next) const {
-  const size_t end = separator_ == '\t' || json_ ? bytes.find('\n', offset) : end_of_quoted_row(bytes, offset);
+  const size_t end = separator_ == '\t' || json_ ? bytes.find('\n', offset) : end_of_record(bytes, offset, separator_);
   next = end == std::string_view::npos ? bytes.size() : end + 1;
   std::string_view row = bytes.substr(offset, end == std::string_view::npos ? end : end - offset);
   if (row.ends_with('\r')) row.remove_suffix(1);
@@ -161,7 +128,7 @@ bool TextLayout::parse(std::string_view row, TextFields& out, std::string& why) 
 
 bool TextLayout::parse_cells(std::string_view row, TextFields& out, std::string& why) const {
   std::vector<std::string> cells;
-  if (!split(row, separator_, cells, why)) return false;
+  if (!csv_cells(row, separator_, cells, why)) return false;
   if (cells.size() != names_.size()) {
     why = "it has " + std::to_string(cells.size()) + " columns, the header has " + std::to_string(names_.size());
     return false;

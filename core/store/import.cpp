@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
+#include "core/base/csv.h"
 #include "core/base/error.h"
-#include "core/store/csv.h"
 #include "core/store/import_run.h"
 #include "core/store/process.h"
 #include "core/store/schema.h"
@@ -83,7 +83,8 @@ class CsvImport {
   }
   void row(Database& db, const std::vector<std::string>& fields) {
     const double step = number(field(fields, "step"));
-    if (!(std::fabs(step) < 9e15) || step != std::floor(step)) bad("line " + std::to_string(csv_.line()) + ": the step is not a whole number");
+    if (!(std::fabs(step) < 9e15) || step != std::floor(step))
+      bad("line " + std::to_string(csv_.line()) + ": the step is not a whole number");
     const std::string key = has("run") ? field(fields, "run") : "";
     auto found = runs_.find(key);
     if (found == runs_.end()) {

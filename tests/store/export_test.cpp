@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/base/csv.h"
 #include "core/base/json.h"
-#include "core/store/csv.h"
 #include "core/store/import.h"
 #include "core/store/schema.h"
 #include "core/store/trace.h"

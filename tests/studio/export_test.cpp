@@ -17,7 +17,7 @@
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/runs/run_list_chart.h"
-#include "core/store/csv.h"
+#include "core/base/csv.h"
 #include "tests/store/support.h"
 #include "tests/studio/stage.h"
 
