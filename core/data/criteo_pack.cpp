@@ -1,18 +1,15 @@
 #include "core/data/criteo_pack.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <unordered_map>
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/paths.h"
 #include "core/data/gzip.h"
+#include "core/data/packed_file.h"
 #include "core/data/sha256.h"
 
 namespace comera {
@@ -158,34 +155,17 @@ std::vector<int32_t> read_labels(const std::string& path, std::string& content) 
   return labels;
 }
 
-// A file in the cache folder, or where temporary files are if that cannot be written to.
-std::string writable_place(const std::string& name, std::ofstream& out) {
-  for (const bool in_cache : {true, false}) {
-    try {
-      const fs::path folder =
-          in_cache ? fs::path(paths::ensure_folder((fs::path(paths::cache_folder()) / "data").string())) : fs::temp_directory_path();
-      const std::string path = (folder / (name + "." + std::to_string(::getpid()))).string();
-      out.open(path, std::ios::binary | std::ios::trunc);
-      if (out) return path;
-    } catch (const std::exception&) {  // no such place
-    }
-    out.clear();
-  }
-  throw Error(ErrorCode::storage, "no room for the packed form of a data set",
-              "neither the cache folder nor the temporary folder can be written to", "set XDG_CACHE_HOME or TMPDIR to a folder with room");
-}
-
 // Reads the text and writes the packed file.
 class Packer {
  public:
-  Packer(const std::string& path, std::ofstream& out) : path_(path), out_(out) {}
+  Packer(const std::string& path, PackedOutput& out) : path_(path), out_(out) {}
 
   void pack(const std::function<void(double)>& progress) {
     const MappedFile file(path_);
     Lines lines(path_, file.bytes());
     std::string labels_content;
     const std::vector<int32_t> labels = read_labels(labels_path(path_), labels_content);
-    write(&head_, sizeof head_);
+    out_.write(&head_, sizeof head_);
     int labelled = -1;
     CriteoRow row;
     std::string_view line;
@@ -201,7 +181,7 @@ class Packer {
         row.label = labels[static_cast<size_t>(number - 1)];
       }
       for (int c = 0; c < kCriteoCategories; ++c) ++counts_[c][row.categories[c]];
-      write(&row, sizeof row);
+      out_.write(&row, sizeof row);
       ++head_.rows;
       if (progress && head_.rows % 65536 == 0) progress(lines.share());
     }
@@ -210,10 +190,7 @@ class Packer {
     write_counts();
     const std::string hex = labels_content.empty() || labelled > 0 ? lines.hex() : sha256_hex(lines.hex() + sha256_hex(labels_content));
     std::memcpy(head_.fingerprint, hex.data(), sizeof head_.fingerprint);
-    out_.seekp(0);
-    write(&head_, sizeof head_);
-    out_.close();
-    if (!out_) no_room();
+    out_.write_at_begin(&head_, sizeof head_);
     if (progress) progress(1);
   }
 
@@ -224,21 +201,13 @@ class Packer {
       sorted.clear();
       for (const auto& [hash, count] : counts_[c]) sorted.push_back({hash, count});
       std::sort(sorted.begin(), sorted.end(), [](const CriteoCount& a, const CriteoCount& b) { return a.hash < b.hash; });
-      write(sorted.data(), sorted.size() * sizeof(CriteoCount));
+      out_.write(sorted.data(), sorted.size() * sizeof(CriteoCount));
       head_.starts[c + 1] = head_.starts[c] + static_cast<int64_t>(sorted.size());
     }
   }
-  void write(const void* data, size_t bytes) {
-    out_.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-    if (!out_) no_room();
-  }
-  [[noreturn]] void no_room() const {
-    throw Error(ErrorCode::storage, "cannot write the packed form of " + path_, "the disk is full, or cannot be written to",
-                "make room, or set XDG_CACHE_HOME to a folder with room");
-  }
 
   const std::string path_;
-  std::ofstream& out_;
+  PackedOutput& out_;
   Head head_;
   std::unordered_map<uint32_t, uint32_t> counts_[kCriteoCategories];
 };
@@ -273,7 +242,6 @@ bool CriteoPack::is(std::string_view bytes) {
 }
 
 bool CriteoPack::open(const std::string& packed) {
-  if (!fs::exists(packed)) return false;
   try {
     file_ = std::make_unique<const MappedFile>(packed);
   } catch (const Error&) {  // a packed file that cannot be read is made again
@@ -299,25 +267,9 @@ bool CriteoPack::open(const std::string& packed) {
 CriteoPack::CriteoPack(const std::string& path, const std::function<void(double)>& progress) {
   const std::string key =
       sha256_hex(fs::absolute(path).lexically_normal().string() + "\n" + mark_of(path) + "\n" + mark_of(labels_path(path))).substr(0, 32);
-  const std::string name = "criteo-" + key + ".pack";
-  if (open((fs::path(paths::cache_folder()) / "data" / name).string())) return;
-  std::ofstream out;
-  const std::string unfinished = writable_place(name, out);
-  struct Remove {  // an unfinished file, and one in the temporary folder once it is mapped
-    const std::string& path;
-    ~Remove() {
-      std::error_code ignored;
-      fs::remove(path, ignored);
-    }
-  } remove{unfinished};
-  Packer(path, out).pack(progress);
-  std::string finished = unfinished;
-  if (const fs::path folder = fs::path(unfinished).parent_path(); folder == fs::path(paths::cache_folder()) / "data") {
-    std::error_code problem;
-    fs::rename(unfinished, folder / name, problem);
-    if (!problem) finished = (folder / name).string();
-  }
-  CHECK(open(finished), "the packed form of " << path << " cannot be read");
+  open_packed(
+      "criteo-" + key + ".pack", path, [&](const std::string& packed) { return open(packed); },
+      [&](PackedOutput& out) { Packer(path, out).pack(progress); });
 }
 
 }  // namespace comera
