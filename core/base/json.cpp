@@ -66,7 +66,8 @@ class Reader : public PathVisitor {
 
   void field(const char* name, int64_t& value, const FieldInfo& info) override {
     if (const Json* found = find(name)) {
-      const bool whole = found->is_number_integer() || (found->is_number_float() && std::floor(found->get<double>()) == found->get<double>());
+      const bool whole =
+          found->is_number_integer() || (found->is_number_float() && std::floor(found->get<double>()) == found->get<double>());
       if (!whole || std::fabs(found->get<double>()) > 9e15) return wrong(name, "a whole number", *found);
       if (in_range(name, found->get<double>(), info.range)) value = found->get<int64_t>();
     }
@@ -133,8 +134,10 @@ class Reader : public PathVisitor {
     if (level.json && level.json->is_object()) {
       const auto it = level.json->find(name);
       if (it != level.json->end()) {
-        if (it->is_object()) inner = &*it;
-        else problems_.push_back({prefix_, "must be an object, is " + it->dump(), ""});
+        if (it->is_object())
+          inner = &*it;
+        else
+          problems_.push_back({prefix_, "must be an object, is " + it->dump(), ""});
       }
     }
     stack_.push_back({inner, {}});
@@ -149,7 +152,8 @@ class Reader : public PathVisitor {
     for (const auto& item : level.json->items()) {
       if (std::find(level.known.begin(), level.known.end(), item.key()) != level.known.end()) continue;
       const std::string near = nearest_name(item.key(), level.known);
-      problems_.push_back({path_of(item.key().c_str()), "is not a known setting", near.empty() ? "" : "did you mean '" + path_of(near.c_str()) + "'?"});
+      problems_.push_back(
+          {path_of(item.key().c_str()), "is not a known setting", near.empty() ? "" : "did you mean '" + path_of(near.c_str()) + "'?"});
     }
   }
   bool in_range(const char* name, double value, const Range& range) {
@@ -230,7 +234,35 @@ std::vector<FieldEntry> fields_list(const FieldsFn& config) {
   return lister.entries;
 }
 
+namespace {
+
+// Brackets that are open at once, but for those in strings and comments. Code that walks through a document calls itself for each.
+size_t depth_of(std::string_view text) {
+  size_t depth = 0, most = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i)
+        if (text[i] == '\\') ++i;
+    } else if (text.substr(i).starts_with("//")) {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (text.substr(i).starts_with("/*")) {
+      i = std::min(text.find("*/", i + 2), text.size());
+    } else if (text[i] == '[' || text[i] == '{') {
+      most = std::max(most, ++depth);
+    } else if ((text[i] == ']' || text[i] == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
 Json parse_json(const std::string& text, const std::string& source_name) {
+  constexpr size_t kDeepest = 200;
+  if (const size_t depth = depth_of(text); depth > kDeepest)
+    throw Error(ErrorCode::config, source_name + ": nested too deeply", std::to_string(depth) + " brackets are open at once",
+                "get the file again: one of this kind has few");
   try {
     return Json::parse(text, nullptr, true, /*ignore_comments=*/true);
   } catch (const nlohmann::json::parse_error& error) {
