@@ -157,7 +157,7 @@ void add_data(Verb& program, Context& context) {
   Verb check_verb = verb.verb("check", "read a whole file or data set and explain the first bad line");
   check_verb.option("path", options->spec.path, "file, folder or name of a data set").required();
   check_verb.option("--split", options->spec.split, "train, dev or test").shows_default();
-  check_verb.option("--vocab", options->spec.vocab, "vocab.txt");
+  check_verb.option("--vocab", options->spec.vocab, "vocab.txt, tokenizer.json or a folder with one");
   add_columns(check_verb, options->spec);
   check_verb.does([&context, options] {
     options->spec.assets = assets_folder();
@@ -171,7 +171,7 @@ void add_data(Verb& program, Context& context) {
   Verb show_verb = verb.verb("show", "show the first rows as the model gets them, with their targets");
   show_verb.option("path", options->spec.path, "file, folder or name of a data set").required();
   show_verb.option("--split", options->spec.split, "train, dev or test").shows_default();
-  show_verb.option("--vocab", options->spec.vocab, "vocab.txt, or tokenizer.json of running text");
+  show_verb.option("--vocab", options->spec.vocab, "vocab.txt, tokenizer.json or a folder with one");
   add_columns(show_verb, options->spec);
   show_verb.option("--rows", options->rows, "rows to show").shows_default();
   show_verb.option("--length", options->length, "tokens a row at most").shows_default();

@@ -98,7 +98,7 @@ void add_eval(Verb& program, Context& context) {
     verb.option("model", options->model, "run id or name, or a checkpoint file").required();
     verb.option("--data", options->data, "file, folder or data set (default: the run's own); - for stdin");
     verb.option("--split", options->split, "split of a data set: train, dev or test").shows_default();
-    verb.option("--vocab", options->vocab, "vocab.txt (default: the run's)");
+    verb.option("--vocab", options->vocab, "vocab.txt, tokenizer.json or a folder with one (default: the run's)");
     verb.option("--step", options->step, "checkpoint at this step (default: the last)");
     verb.option("--device", options->device, "auto, cpu or cuda:N");
   };

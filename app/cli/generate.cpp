@@ -47,7 +47,8 @@ void add_generate(Verb& program, Context& context) {
       .not_negative();
   verb.option("--top", options->top, "choose among so many of the most likely tokens only; 0: all").shows_default().not_negative();
   verb.option("--seed", options->seed, "seed of the choices").shows_default().not_negative();
-  verb.option("--vocab", options->vocab, "tokenizer.json (default: the run's; without one tokens are bytes)");
+  verb.option("--vocab", options->vocab,
+              "vocab.txt, tokenizer.json or a folder with one (default: the run's; without one tokens are bytes)");
   verb.option("--step", options->step, "checkpoint at this step (default: the last)");
   verb.option("--device", options->device, "auto, cpu or cuda:N");
   verb.does([&context, options] { return generate(context, *options); });

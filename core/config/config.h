@@ -14,7 +14,7 @@ namespace comera {
 
 struct DataConfig {
   std::string set = "";    // name of a known set, or a path
-  std::string vocab = "";  // vocab.txt of text sets; "" = the BERT vocabulary that ships with the program
+  std::string vocab = "";  // what open_tokenizer takes; "" = the BERT vocabulary that ships with the program, of running text bytes
   std::string text_column = "", second_column = "", label_column = "";  // of text sets; "" = found by the usual names
   bool pack = false;                                                    // whole sequences into a token budget: padding costs nothing
   int64_t token_budget = 0;                                             // tokens of a packed batch; 0 = half of batch * length

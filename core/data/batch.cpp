@@ -112,7 +112,8 @@ void drop_tokens(const DatasetInfo& info, const BatchOptions& options, int64_t e
       ids[i] = info.unknown_token;
 }
 
-// The labels become the masked tokens, -1 elsewhere. Of masked tokens 8 in 10 are read as the mask, 1 as any token, 1 as it is.
+// The labels become the masked tokens, -1 elsewhere; tokens around texts and their like are left. Of masked tokens 8 in 10 are read as the
+// mask, 1 as any token, 1 as it is.
 void mask_tokens(const DatasetInfo& info, const BatchOptions& options, int64_t epoch, int64_t row, Columns& columns) {
   const Philox chosen{options.seed, static_cast<uint32_t>(epoch), kMaskSite},
       read_as{options.seed, static_cast<uint32_t>(epoch), kMaskedAsSite};
@@ -120,6 +121,7 @@ void mask_tokens(const DatasetInfo& info, const BatchOptions& options, int64_t e
   for (size_t i = 0; i < ids.size(); ++i) {
     const uint64_t place = static_cast<uint64_t>(row) << 20 | i;
     labels[i] = -1;
+    if (std::binary_search(info.special_tokens.begin(), info.special_tokens.end(), ids[i])) continue;
     if (uniform_half(chosen.word(place)) >= options.mask_share) continue;
     labels[i] = ids[i];
     const uint32_t word = read_as.word(place);

@@ -3,76 +3,36 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <queue>
 
 #include "core/base/error.h"
 #include "core/data/mapped_file.h"
 #include "core/data/sha256.h"
+#include "core/data/utf8.h"
+#include "core/data/word_cache.h"
 
 namespace comera {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD", kLowLine = "\xE2\x96\x81";  // U+FFFD, U+2581
+constexpr std::string_view kLowLine = "\xE2\x96\x81";  // U+2581
 
-std::string utf8_of(int32_t c) {
-  utf8proc_uint8_t bytes[4];
-  const auto count = utf8proc_encode_char(c, bytes);
-  return {reinterpret_cast<const char*>(bytes), static_cast<size_t>(count)};
-}
-
-// Length of the character at `at`, 0 if it is not valid; `bad` is then the length of its maximal part (Unicode 3.9, table 3-7).
-size_t character(std::string_view text, size_t at, size_t& bad) {
-  const auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
-  const unsigned first = byte(0);
-  bad = 1;
-  if (first < 0x80) return 1;
-  unsigned low = 0x80, high = 0xBF;
-  size_t length = 0;
-  if (first >= 0xC2 && first <= 0xDF) length = 2;
-  if (first >= 0xE0 && first <= 0xEF) length = 3, low = first == 0xE0 ? 0xA0 : 0x80, high = first == 0xED ? 0x9F : 0xBF;
-  if (first >= 0xF0 && first <= 0xF4) length = 4, low = first == 0xF0 ? 0x90 : 0x80, high = first == 0xF4 ? 0x8F : 0xBF;
-  for (size_t i = 1; i < length; ++i) {
-    if (byte(i) < low || byte(i) > high) {
-      bad = i;
-      return 0;
-    }
-    low = 0x80, high = 0xBF;
-  }
-  return length;
-}
-
-std::string valid_utf8(std::string_view text) {
-  std::string out;
-  for (size_t at = 0, bad = 0; at < text.size();) {
-    const size_t length = character(text, at, bad);
-    out += length > 0 ? text.substr(at, length) : kReplacement;
-    at += length > 0 ? length : bad;
-  }
-  return out;
-}
-
-int32_t code_at(std::string_view text, size_t at, size_t& length) {
-  int32_t code = -1;
-  const auto read =
-      utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at, static_cast<utf8proc_ssize_t>(text.size() - at), &code);
-  CHECK(read > 0, "text that is not UTF-8");
-  length = static_cast<size_t>(read);
-  return code;
-}
-
-// Unicode's White_Space.
-bool is_space(int32_t c) {
-  return (c >= 9 && c <= 13) || c == 32 || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
-         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
 enum class Class : unsigned char { space, letter, number, other };
-Class class_of(int32_t c) {
-  if (is_space(c)) return Class::space;
+Class find_class(int32_t c) {
+  if (is_white_space(c)) return Class::space;
   const utf8proc_category_t category = utf8proc_category(c);
   if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) return Class::letter;
   if (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO) return Class::number;
   return Class::other;
+}
+Class class_of(int32_t c) {
+  static const std::array<Class, 128> ascii = [] {
+    std::array<Class, 128> all;
+    for (int32_t code = 0; code < 128; ++code) all[static_cast<size_t>(code)] = find_class(code);
+    return all;
+  }();
+  return c < 128 ? ascii[static_cast<size_t>(c)] : find_class(c);
 }
 
 // The characters that stand for bytes in a byte-level vocabulary: printable ones for themselves, others from U+0100 on.
@@ -91,8 +51,9 @@ uint64_t key_of(int32_t a, int32_t b) { return static_cast<uint64_t>(static_cast
 // The end of the piece that begins at `at`, as GPT-2's pattern splits: 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+|
 // ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 size_t piece_end(std::string_view text, size_t at) {
-  for (const std::string_view ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
-    if (text.substr(at).starts_with(ending)) return at + ending.size();
+  if (text[at] == '\'')
+    for (const std::string_view ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
+      if (text.substr(at).starts_with(ending)) return at + ending.size();
   size_t length = 0;
   const auto class_at = [&](size_t place) { return class_of(code_at(text, place, length)); };
   const size_t begin = text[at] == ' ' && at + 1 < text.size() ? at + 1 : at;  // a space may stand before a run
@@ -109,151 +70,159 @@ size_t piece_end(std::string_view text, size_t at) {
 
 }  // namespace
 
-void BpeTokenizer::unknown(const std::string& what) const {
-  throw Error(ErrorCode::config, path_ + ": " + what, "this part of a tokenizer is not known here",
-              "use a tokenizer of GPT-2, RoBERTa or LLaMA");
-}
+BpeTokenizer::BpeTokenizer(TokenTable table, Model model)
+    : Tokenizer(std::move(table), model.by_bytes), model_(std::move(model)), added_(table_.added) {}
 
-int32_t BpeTokenizer::id_of(const std::string& token) const {
-  const auto found = ids_.find(token);
-  return found == ids_.end() ? -1 : found->second;
-}
-
-BpeTokenizer::BpeTokenizer(const std::string& path) : path_(path) {
-  const MappedFile mapped(path);
-  fingerprint_ = sha256_hex(mapped.bytes());
-  const Json file = parse_json(std::string(mapped.bytes()), path);
-  try {
-    read_model(file.at("model"));
-    read_added(file.value("added_tokens", Json::array()));
-    read_steps(file);
-    read_template(file.value("post_processor", Json()));
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::config, path + " is not a tokenizer.json", error.what(), "give the file that the tokenizers library wrote");
-  }
-}
-
-void BpeTokenizer::read_model(const Json& model) {
-  if (model.value("type", "BPE") != "BPE") unknown("a model of type " + model.at("type").dump());
+std::shared_ptr<const BpeTokenizer> BpeTokenizer::of_json(const std::string& path, const Json& file, const std::string& fingerprint) {
+  TokenReader reader(path);
+  const Json& json = file.at("model");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (const auto found = model.find(key); found != model.end() && !found->is_null() && *found != "")
-      unknown(std::string(key) + " " + found->dump());
-  if (const auto found = model.find("dropout"); found != model.end() && !found->is_null() && *found != 0.0)
-    unknown("dropout " + found->dump());
-  int64_t most = -1;
-  for (const auto& [token, id] : model.at("vocab").items()) {
-    if (!id.is_number_integer() || id < 0 || id > 100'000'000)
-      throw Error(ErrorCode::config, path_ + ": the id of a token is " + id.dump(), "ids are small whole numbers");
-    ids_[token] = id;
-    most = std::max(most, id.get<int64_t>());
-  }
-  if (most < 0) throw Error(ErrorCode::config, path_ + " has no tokens", "its vocabulary is empty");
-  if (most >= 4 * static_cast<int64_t>(ids_.size()) + 1024)
-    throw Error(ErrorCode::config, path_ + ": the ids of tokens reach " + std::to_string(most),
-                "there are " + std::to_string(ids_.size()) + " tokens");
-  tokens_.resize(static_cast<size_t>(most) + 1);
-  for (const auto& [token, id] : ids_) tokens_[static_cast<size_t>(id)] = token;
-  int32_t rank = 0;
-  for (const Json& merge : model.at("merges")) {
-    std::string a, b;
-    if (merge.is_array()) {
-      a = merge.at(0), b = merge.at(1);
-    } else {  // older files
-      const std::string both = merge;
-      const size_t space = both.find(' ');
-      a = both.substr(0, space), b = space == std::string::npos ? "" : both.substr(space + 1);
-    }
-    const int32_t left = id_of(a), right = id_of(b), made = id_of(a + b);
-    if (left < 0 || right < 0 || made < 0)
-      throw Error(ErrorCode::config, path_ + ": merge " + merge.dump() + " has no token",
-                  "both parts and their sum must be in the vocabulary");
-    merges_.try_emplace(key_of(left, right), Merge{rank++, made});
-  }
-  if (const auto found = model.find("unk_token"); found != model.end() && found->is_string()) unknown_ = id_of(*found);
-  bytes_.fill(-1);
-  if (model.value("byte_fallback", false))
+    if (const auto found = json.find(key); found != json.end() && !found->is_null() && *found != "")
+      reader.unknown(std::string(key) + " " + found->dump());
+  if (const auto found = json.find("dropout"); found != json.end() && !found->is_null() && *found != 0.0)
+    reader.unknown("dropout " + found->dump());
+  reader.read_vocabulary(json.at("vocab"));
+  Model model;
+  read_merges(reader, json.at("merges"), model);
+  std::string unknown;
+  if (const auto found = json.find("unk_token"); found != json.end() && found->is_string()) unknown = *found;
+  model.unknown = unknown.empty() ? -1 : reader.id_of(unknown);
+  model.bytes.fill(-1);
+  if (json.value("byte_fallback", false))
     for (int byte = 0; byte < 256; ++byte) {
       char name[8];
       std::snprintf(name, sizeof name, "<0x%02X>", byte);
-      bytes_[static_cast<size_t>(byte)] = id_of(name);
+      model.bytes[static_cast<size_t>(byte)] = reader.id_of(name);
     }
+  reader.read_added(file.value("added_tokens", Json::array()));
+  read_steps(reader, file, model);
+  reader.read_processor(file.value("post_processor", Json()));
+  model.ids = reader.ids();
+  return std::shared_ptr<const BpeTokenizer>(new BpeTokenizer(reader.finish(unknown, fingerprint), std::move(model)));
 }
 
-void BpeTokenizer::read_added(const Json& added) {
-  for (const Json& token : added) {
-    const std::string text = token.at("content");
-    const int32_t id = token.at("id");
-    if (text.empty() || id < 0 || id > static_cast<int32_t>(tokens_.size()) + 100'000) unknown("the added token " + token.dump());
-    if (token.value("single_word", false)) unknown("an added token that is a single word");
-    if (static_cast<size_t>(id) >= tokens_.size()) tokens_.resize(static_cast<size_t>(id) + 1);
-    tokens_[static_cast<size_t>(id)] = text;
-    ids_[text] = id;
-    added_.push_back({text, id, token.value("lstrip", false), token.value("rstrip", false)});
+std::shared_ptr<const BpeTokenizer> BpeTokenizer::of_files(const std::string& folder) {
+  const std::filesystem::path in(folder);
+  const std::string path = (in / "vocab.json").string(), merges_path = (in / "merges.txt").string(),
+                    config_path = (in / "tokenizer_config.json").string();
+  const MappedFile vocabulary(path), merges(merges_path);
+  TokenReader reader(path);
+  reader.read_vocabulary(parse_json(std::string(vocabulary.bytes()), path));
+  Model model;
+  int64_t number = 0;
+  for (std::string_view rest = merges.bytes(); !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    ++number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() || line.starts_with("#version")) continue;
+    const size_t space = std::min(line.find(' '), line.size());
+    add_merge(reader, line.substr(0, space), line.substr(std::min(space + 1, line.size())),
+              " does not fit " + merges_path + ":" + std::to_string(number), model);
   }
-  std::stable_sort(added_.begin(), added_.end(), [](const Added& a, const Added& b) { return a.text.size() > b.text.size(); });
+  take_bytes(reader, model);
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(config_path, ignored)) {
+    const Json config = read_json_file(config_path);
+    const auto found = config.find("add_prefix_space");
+    model.prefix_space = found != config.end() && found->is_boolean() && found->get<bool>();
+  }
+  const bool around = reader.id_of("<s>") >= 0 && reader.id_of("</s>") >= 0;
+  for (const char* token : {"<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>"})
+    if (const int32_t id = reader.id_of(token); id >= 0) reader.add({token, id, std::string_view(token) == "<mask>", false});
+  if (around) reader.surround("<s>", "</s>", true);
+  model.ids = reader.ids();
+  const std::string fingerprint =
+      sha256_hex(sha256_hex(vocabulary.bytes()) + sha256_hex(merges.bytes()) + (model.prefix_space ? "/space" : ""));
+  return std::shared_ptr<const BpeTokenizer>(new BpeTokenizer(reader.finish("", fingerprint), std::move(model)));
 }
 
-void BpeTokenizer::read_steps(const Json& file) {
+void BpeTokenizer::add_merge(const TokenReader& reader, std::string_view left, std::string_view right, const std::string& where,
+                             Model& model) {
+  const std::string both = std::string(left) + std::string(right);
+  const int32_t a = reader.id_of(left), b = reader.id_of(right), made = reader.id_of(both);
+  if (a < 0 || b < 0 || made < 0) reader.wrong(where, "both parts of a merge and their sum must be in the vocabulary");
+  const auto rank = static_cast<int32_t>(model.merges.size());
+  model.merges.try_emplace(key_of(a, b), Merge{rank, made});
+}
+
+void BpeTokenizer::read_merges(const TokenReader& reader, const Json& merges, Model& model) {
+  for (const Json& merge : merges) {
+    std::string left, right;
+    if (merge.is_array()) {
+      left = merge.at(0), right = merge.at(1);
+    } else {  // older files
+      const std::string both = merge;
+      const size_t space = both.find(' ');
+      left = both.substr(0, space), right = space == std::string::npos ? "" : both.substr(space + 1);
+    }
+    add_merge(reader, left, right, ": merge " + merge.dump().substr(0, 100) + " has no token", model);
+  }
+}
+
+void BpeTokenizer::take_bytes(const TokenReader& reader, Model& model) {
+  model.by_bytes = true;
+  const std::array<std::string, 256> names = byte_names();
+  for (size_t byte = 0; byte < 256; ++byte) model.bytes[byte] = reader.id_of(names[byte]);
+}
+
+void BpeTokenizer::read_steps(const TokenReader& reader, const Json& file, Model& model) {
   const Json pre = file.value("pre_tokenizer", Json()), normalizer = file.value("normalizer", Json());
   const std::string kind = pre.is_object() ? pre.value("type", "") : "";
   if (kind == "ByteLevel") {
-    if (!pre.value("use_regex", true)) unknown("byte-level tokens of whole texts");
-    by_bytes_ = true;
-    prefix_space_ = pre.value("add_prefix_space", false);
-    const std::array<std::string, 256> names = byte_names();
-    for (size_t byte = 0; byte < 256; ++byte) bytes_[byte] = id_of(names[byte]);
-    if (!normalizer.is_null()) unknown("a normalizer before bytes");
+    if (!pre.value("use_regex", true)) reader.unknown("byte-level tokens of whole texts");
+    model.prefix_space = pre.value("add_prefix_space", false);
+    take_bytes(reader, model);
+    if (!normalizer.is_null()) reader.unknown("a normalizer before bytes");
     return;
   }
   if (kind == "Metaspace") {
-    if (pre.value("split", true)) unknown("words that are split at spaces");
-    if (pre.value("replacement", std::string(kLowLine)) != kLowLine) unknown("another sign for spaces");
+    if (pre.value("split", true)) reader.unknown("words that are split at spaces");
+    if (pre.value("replacement", std::string(kLowLine)) != kLowLine) reader.unknown("another sign for spaces");
     const std::string scheme = pre.value("prepend_scheme", pre.value("add_prefix_space", true) ? "always" : "never");
-    spaces_ = scheme == "first" ? Spaces::before_first : Spaces::before_each;
-    if (scheme == "never") unknown("spaces without a sign before the text");
-    if (!normalizer.is_null()) unknown("a normalizer before spaces");
+    model.spaces = scheme == "first" ? Spaces::before_first : Spaces::before_each;
+    if (scheme == "never") reader.unknown("spaces without a sign before the text");
+    if (!normalizer.is_null()) reader.unknown("a normalizer before spaces");
     return;
   }
-  if (!pre.is_null()) unknown("a pre-tokenizer of type " + kind);
+  if (!pre.is_null()) reader.unknown("a pre-tokenizer of type " + kind);
   const Json steps = normalizer.is_object() && normalizer.value("type", "") == "Sequence" ? normalizer.at("normalizers") : Json();
   const bool known = steps.size() == 2 && steps[0].value("type", "") == "Prepend" && steps[0].value("prepend", "") == kLowLine &&
                      steps[1].value("type", "") == "Replace" && steps[1].at("pattern").value("String", "") == " " &&
                      steps[1].value("content", "") == kLowLine;
-  if (!known) unknown("the normalizer " + normalizer.dump());
-  spaces_ = Spaces::before_each;
+  if (!known) reader.unknown("the normalizer " + normalizer.dump());
+  model.spaces = Spaces::before_each;
 }
 
-void BpeTokenizer::read_template(const Json& processor) {
-  const Piece first{-1, 0}, second{-1, 1};
-  single_ = {first};
-  pair_ = {first, second};
-  const std::string kind = processor.is_object() ? processor.value("type", "") : "";
-  if (kind.empty() || kind == "ByteLevel") return;
-  if (kind == "RobertaProcessing" || kind == "BertProcessing") {
-    const Piece cls{processor.at("cls").at(1), 0}, sep{processor.at("sep").at(1), 0};
-    single_ = {cls, first, sep};
-    pair_ = {cls, first, sep, second, sep};
-    if (kind == "RobertaProcessing") pair_.insert(pair_.begin() + 3, sep);
-    return;
-  }
-  if (kind != "TemplateProcessing") unknown("a post-processor of type " + kind);
-  const auto pieces = [&](const Json& list) {
-    std::vector<Piece> out;
-    for (const Json& piece : list) {
-      if (const auto special = piece.find("SpecialToken"); special != piece.end())
-        for (const Json& id : processor.at("special_tokens").at(special->at("id").get<std::string>()).at("ids")) out.push_back({id, 0});
-      else
-        out.push_back({-1, piece.at("Sequence").at("id") == "A" ? 0 : 1});
-    }
-    return out;
+constexpr size_t kFew = 24;
+
+// The same as merge() below, for at most kFew symbols: each time the merges of all neighbours are compared.
+void BpeTokenizer::merge_few(std::vector<int32_t>& symbols) const {
+  Merge merges[kFew];  // of a symbol with the next one
+  size_t count = symbols.size();
+  const auto look = [&](size_t at) {
+    const auto found = model_.merges.find(key_of(symbols[at], symbols[at + 1]));
+    merges[at] = found == model_.merges.end() ? Merge{INT32_MAX, -1} : found->second;
   };
-  single_ = pieces(processor.at("single"));
-  pair_ = pieces(processor.at("pair"));
+  for (size_t at = 0; at + 1 < count; ++at) look(at);
+  while (count > 1) {
+    const auto best = std::min_element(merges, merges + count - 1, [](const Merge& a, const Merge& b) { return a.rank < b.rank; });
+    if (best->made < 0) break;
+    const auto at = static_cast<size_t>(best - merges);
+    symbols[at] = best->made;
+    std::copy(symbols.data() + at + 2, symbols.data() + count, symbols.data() + at + 1);
+    std::copy(merges + at + 1, merges + count - 1, merges + at);
+    --count;
+    if (at > 0) look(at - 1);
+    if (at + 1 < count) look(at);
+  }
+  symbols.resize(count);
 }
 
 // Pairs are merged in the order of their rank, of two with the same rank the one on the left first.
 void BpeTokenizer::merge(std::vector<int32_t>& symbols) const {
-  if (symbols.size() < 2) return;
+  if (symbols.size() <= kFew) return merge_few(symbols);
   struct Node {
     int32_t symbol;
     int before, after;  // -1: none
@@ -272,7 +241,7 @@ void BpeTokenizer::merge(std::vector<int32_t>& symbols) const {
   const auto offer = [&](int at) {
     if (at < 0 || node(at).after < 0) return;
     const int32_t left = node(at).symbol, right = node(node(at).after).symbol;
-    if (const auto found = merges_.find(key_of(left, right)); found != merges_.end())
+    if (const auto found = model_.merges.find(key_of(left, right)); found != model_.merges.end())
       queue.push({found->second.rank, at, left, right, found->second.made});
   };
   for (int i = 0; i + 1 < count; ++i) offer(i);
@@ -293,20 +262,23 @@ void BpeTokenizer::merge(std::vector<int32_t>& symbols) const {
   for (int at = 0; at >= 0; at = node(at).after) symbols.push_back(node(at).symbol);
 }
 
-void BpeTokenizer::encode_by_words(std::string_view text, std::vector<int32_t>& ids) const {
+void BpeTokenizer::encode_by_words(std::string_view text, WordCache& cache, std::vector<int32_t>& ids) const {
   std::string spaced;
-  if (prefix_space_ && !text.empty()) {
+  if (model_.prefix_space) {
     size_t length = 0;
-    if (!is_space(code_at(text, 0, length))) text = spaced = " " + std::string(text);
+    if (!is_white_space(code_at(text, 0, length))) text = spaced = " " + std::string(text);
   }
   std::vector<int32_t> symbols;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = piece_end(text, at);
+  const auto encode = [&](std::string_view word, std::vector<int32_t>& to) {
     symbols.clear();
-    for (; at < end; ++at)
-      if (const int32_t id = bytes_[static_cast<unsigned char>(text[at])]; id >= 0) symbols.push_back(id);
+    for (const char c : word)
+      if (const int32_t id = model_.bytes[static_cast<unsigned char>(c)]; id >= 0) symbols.push_back(id);
     merge(symbols);
-    ids.insert(ids.end(), symbols.begin(), symbols.end());
+    to.insert(to.end(), symbols.begin(), symbols.end());
+  };
+  for (size_t at = 0, end; at < text.size(); at = end) {
+    end = piece_end(text, at);
+    cache.encode(text.substr(at, end - at), ids, encode);
   }
 }
 
@@ -315,126 +287,89 @@ void BpeTokenizer::encode_characters(std::string_view text, std::vector<int32_t>
   for (size_t at = 0, length = 0; at < text.size(); at += length) {
     code_at(text, at, length);
     const std::string_view character = text.substr(at, length);
-    if (const int32_t id = id_of(std::string(character)); id >= 0) {
+    if (const int32_t id = id_in(model_.ids, character); id >= 0) {
       symbols.push_back(id);
       continue;
     }
-    const bool all = std::all_of(character.begin(), character.end(), [&](char c) { return bytes_[static_cast<unsigned char>(c)] >= 0; });
+    const bool all =
+        std::all_of(character.begin(), character.end(), [&](char c) { return model_.bytes[static_cast<unsigned char>(c)] >= 0; });
     if (all)
-      for (const char c : character) symbols.push_back(bytes_[static_cast<unsigned char>(c)]);
-    else if (unknown_ >= 0 && (symbols.empty() || symbols.back() != unknown_))  // several unknown ones are one
-      symbols.push_back(unknown_);
+      for (const char c : character) symbols.push_back(model_.bytes[static_cast<unsigned char>(c)]);
+    else if (model_.unknown >= 0 && (symbols.empty() || symbols.back() != model_.unknown))  // several unknown ones are one
+      symbols.push_back(model_.unknown);
   }
   merge(symbols);
   ids.insert(ids.end(), symbols.begin(), symbols.end());
 }
 
 // `first`: nothing stands before it in its text.
-void BpeTokenizer::encode_plain(std::string_view text, bool first, std::vector<int32_t>& ids) const {
+void BpeTokenizer::encode_plain(std::string_view text, bool first, WordCache& cache, std::vector<int32_t>& ids) const {
   if (text.empty()) return;
-  if (by_bytes_) return encode_by_words(text, ids);
+  if (model_.by_bytes) return encode_by_words(text, cache, ids);
   std::string line;
   const bool marked = text.starts_with(' ') || text.starts_with(kLowLine);
-  if (spaces_ == Spaces::before_each || (spaces_ == Spaces::before_first && first && !marked)) line = kLowLine;
-  for (const char c : text) line += c == ' ' ? std::string(kLowLine) : std::string(1, c);
+  if (model_.spaces == Spaces::before_each || (model_.spaces == Spaces::before_first && first && !marked)) line = kLowLine;
+  for (const char c : text)
+    if (c == ' ')
+      line += kLowLine;
+    else
+      line += c;
   encode_characters(line, ids);
 }
 
-std::vector<int32_t> BpeTokenizer::encode(std::string_view given) const {
-  const std::string text = valid_utf8(given);
-  std::vector<int32_t> ids;
-  size_t begin = 0;
-  const std::string_view all = text;
-  const auto plain = [&](size_t end) { encode_plain(all.substr(begin, end - begin), begin == 0, ids); };
-  for (size_t at = 0; at < text.size();) {
-    const auto found =
-        std::find_if(added_.begin(), added_.end(), [&](const Added& added) { return all.substr(at).starts_with(added.text); });
-    if (found == added_.end()) {
-      ++at;
-      continue;
+void BpeTokenizer::encode(std::string_view text, std::vector<int32_t>& ids) const {
+  ids.clear();
+  WordCache cache(text.size());
+  std::string buffer;
+  added_.split(
+      valid_utf8(text, buffer), [&](std::string_view plain, size_t begin) { encode_plain(plain, begin == 0, cache, ids); },
+      [&](int32_t id) { ids.push_back(id); });
+}
+
+std::string BpeTokenizer::decode_bytes(const std::vector<int32_t>& ids) const {
+  std::string out, buffer;
+  static const std::array<std::string, 256> names = byte_names();
+  static const std::unordered_map<std::string, char> byte_of = [] {
+    std::unordered_map<std::string, char> map;
+    for (size_t byte = 0; byte < 256; ++byte) map[names[byte]] = static_cast<char>(byte);
+    return map;
+  }();
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= size()) continue;
+    const std::string& token = table_.tokens[static_cast<size_t>(id)];
+    for (size_t at = 0, length = 0; at < token.size(); at += length) {
+      code_at(token, at, length);
+      const auto found = byte_of.find(token.substr(at, length));
+      if (found == byte_of.end())
+        out += token.substr(at, length);
+      else
+        out += found->second;
     }
-    size_t end = at, next = at + found->text.size();
-    if (found->strips_left) {
-      for (size_t place = begin, length = 0, last = begin; place < at; place += length) {
-        if (!is_space(code_at(all, place, length))) last = place + length;
-        end = last;
-      }
-    }
-    if (found->strips_right)
-      for (size_t length = 0; next < text.size() && is_space(code_at(all, next, length)); next += length) {
-      }
-    plain(end);
-    ids.push_back(found->id);
-    begin = at = next;
   }
-  plain(text.size());
-  return ids;
-}
-
-std::vector<int32_t> BpeTokenizer::around(const std::vector<Piece>& pieces, std::string_view first, std::string_view second) const {
-  std::vector<int32_t> ids;
-  for (const Piece& piece : pieces) {
-    if (piece.token >= 0) {
-      ids.push_back(piece.token);
-      continue;
-    }
-    const std::vector<int32_t> own = encode(piece.text == 0 ? first : second);
-    ids.insert(ids.end(), own.begin(), own.end());
-  }
-  return ids;
-}
-
-int32_t BpeTokenizer::mask_token() const {
-  const int32_t mask = id_of("<mask>");
-  return mask >= 0 ? mask : id_of("[MASK]");
-}
-
-std::vector<int32_t> BpeTokenizer::encode_with_specials(std::string_view text) const { return around(single_, text, {}); }
-std::vector<int32_t> BpeTokenizer::encode_with_specials(std::string_view first, std::string_view second) const {
-  return around(pair_, first, second);
+  return std::string(valid_utf8(out, buffer));
 }
 
 std::string BpeTokenizer::decode(const std::vector<int32_t>& ids) const {
+  if (model_.by_bytes) return decode_bytes(ids);
   std::string out, run;
   const auto end_run = [&] {  // of byte tokens: a text, or a sign for each byte
     size_t bad = 0, at = 0;
-    while (at < run.size() && character(run, at, bad) > 0) at += character(run, at, bad);
+    while (at < run.size() && character_length(run, at, bad) > 0) at += character_length(run, at, bad);
     if (at == run.size())
       out += run;
     else
       for (size_t i = 0; i < run.size(); ++i) out += kReplacement;
     run.clear();
   };
-  if (by_bytes_) {
-    static const std::array<std::string, 256> names = byte_names();
-    static const std::unordered_map<std::string, char> byte_of = [] {
-      std::unordered_map<std::string, char> map;
-      for (size_t byte = 0; byte < 256; ++byte) map[names[byte]] = static_cast<char>(byte);
-      return map;
-    }();
-    for (const int32_t id : ids) {
-      if (id < 0 || id >= size()) continue;
-      const std::string& token = tokens_[static_cast<size_t>(id)];
-      for (size_t at = 0, length = 0; at < token.size(); at += length) {
-        code_at(token, at, length);
-        const auto found = byte_of.find(token.substr(at, length));
-        if (found == byte_of.end())
-          out += token.substr(at, length);
-        else
-          out += found->second;
-      }
-    }
-    return valid_utf8(out);
-  }
   for (const int32_t id : ids) {
     if (id < 0 || id >= size()) continue;
-    const auto byte = std::find(bytes_.begin(), bytes_.end(), id);
-    if (byte != bytes_.end()) {
-      run += static_cast<char>(byte - bytes_.begin());
+    const auto byte = std::find(model_.bytes.begin(), model_.bytes.end(), id);
+    if (byte != model_.bytes.end()) {
+      run += static_cast<char>(byte - model_.bytes.begin());
       continue;
     }
     end_run();
-    std::string token = tokens_[static_cast<size_t>(id)];
+    std::string token = table_.tokens[static_cast<size_t>(id)];
     for (size_t at = token.find(kLowLine); at != std::string::npos; at = token.find(kLowLine, at)) token.replace(at, kLowLine.size(), " ");
     out += token;
   }

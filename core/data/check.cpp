@@ -26,7 +26,7 @@ DataReport check_dataset(const DataSpec& spec) {
   for (int64_t i = 0; i < info.rows; ++i) {
     set->read(i, std::numeric_limits<int32_t>::max(), row);
     for (const int32_t label : row.ints.at("labels"))
-      if (label >= 0) ++report.class_rows[static_cast<size_t>(label)];
+      if (label >= 0 && label < info.classes) ++report.class_rows[static_cast<size_t>(label)];
     if (!info.fields.has_tokens()) continue;
     const std::vector<int32_t>& ids = row.ints.at("ids");
     lengths.push_back(static_cast<int64_t>(ids.size()));

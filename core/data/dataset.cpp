@@ -7,6 +7,8 @@ BatchField labels_of(const DatasetInfo& info) {
   return {.name = "labels", .low = -1, .high = info.classes, .about = "the data set " + info.name + " has " + std::to_string(info.classes)};
 }
 
+const BatchField kSegments = {.name = "segments", .per = Per::token, .high = 2, .about = "the data set has 2"};
+
 }  // namespace
 
 std::string Dataset::label_text(int32_t label) const {
@@ -27,23 +29,24 @@ std::string Dataset::shown(int64_t row, int64_t max_length) const {
   return text + "  ->  " + label_text(columns.ints.at("labels")[0]);
 }
 
-void describe_texts(DatasetInfo& info) {
+void describe_texts(DatasetInfo& info, bool masked) {
   info.holds = "text";
   info.fields = {};
-  info.fields.add({.name = "ids",
-                   .per = Per::token,
-                   .high = info.vocab_size,
-                   .spread = true,
-                   .about = "the vocabulary has " + std::to_string(info.vocab_size) + " tokens"});
-  info.fields.add({.name = "segments", .per = Per::token, .high = 2, .about = "the data set has 2"});
-  info.fields.add(labels_of(info));
+  const std::string about = "the vocabulary has " + std::to_string(info.vocab_size) + " tokens";
+  info.fields.add({.name = "ids", .per = Per::token, .high = info.vocab_size, .spread = true, .about = about});
+  info.fields.add(kSegments);
+  if (masked)
+    info.fields.add({.name = "labels", .per = Per::token, .low = -1, .high = info.vocab_size, .about = about});
+  else
+    info.fields.add(labels_of(info));
 }
 
-void describe_stream(DatasetInfo& info) {
+void describe_stream(DatasetInfo& info, bool masked) {
   info.holds = "a text";
   info.fields = {};
   const std::string about = "the data set has " + std::to_string(info.vocab_size) + " different tokens";
   info.fields.add({.name = "ids", .per = Per::token, .high = info.vocab_size, .spread = true, .about = about});
+  if (masked) info.fields.add(kSegments);
   info.fields.add({.name = "labels", .per = Per::token, .low = -1, .high = info.vocab_size, .about = about});
 }
 

@@ -23,18 +23,21 @@ struct DatasetInfo {
   int64_t vocab_size = 0;                                      // text
   std::string vocab_fingerprint;                               // text: sha256 (hex) of the vocabulary's file
   int32_t unknown_token = -1, cls_token = -1, sep_token = -1;  // ids of [UNK], [CLS], [SEP]
-  int32_t mask_token = -1;                                     // of a text in pieces; -1: the tokenizer has none
+  int32_t mask_token = -1;                                     // -1: the tokenizer has none
+  std::vector<int32_t> special_tokens;                         // of texts: are never masked; ascending
   std::vector<std::string> label_names;                        // index = label; empty where the format has only numbers
   std::string fingerprint;                                     // sha256 (hex) of the content that training depends on
 };
 
-// Say that a set holds texts or images: its fields, from the other members. Texts fill `ids` (i32 a token, [CLS] a [SEP] or
-// [CLS] a [SEP] b [SEP]), `segments` (i32 a token, 0 up to and with the first [SEP], then 1) and `labels` (i32); images fill
-// `pixels` (height*width*channels reals, 0..1, the channels of a pixel side by side) and `labels`.
-void describe_texts(DatasetInfo& info);
+// Say that a set holds texts or images: its fields, from the other members. Texts fill `ids` (i32 a token, with BERT's tokenizer [CLS] a
+// [SEP] or [CLS] a [SEP] b [SEP]), `segments` (i32 a token, there 0 up to and with the first [SEP], then 1) and `labels` (i32); images
+// fill `pixels` (height*width*channels reals, 0..1, the channels of a pixel side by side) and `labels`. `masked`: the labels are a
+// token's, -1 until tokens are masked.
+void describe_texts(DatasetInfo& info, bool masked = false);
 void describe_images(DatasetInfo& info);
-// A text in pieces, for language models: `ids` and `labels`, which are the next tokens (i32 a token; -1: none).
-void describe_stream(DatasetInfo& info);
+// A text in pieces, for language models: `ids` and `labels`, which are the next tokens (i32 a token; -1: none). `masked`: also `segments`,
+// all 0.
+void describe_stream(DatasetInfo& info, bool masked = false);
 
 class Dataset {
  public:
@@ -56,7 +59,7 @@ struct BatchOptions {
   int64_t length = 128;      // tokens a sequence at most
   bool pack = false;         // whole sequences into `token_budget` tokens; fewer than S when they do not fit
   int64_t token_budget = 0;  // T when packing; 0 = batch_size*length/2
-  double mask_share = 0;     // share of the tokens of a text in pieces that are masked and become the labels (METHODS.md 22)
+  double mask_share = 0;     // share of the tokens that are masked and become the labels (METHODS.md 22)
   double token_dropout = 0;  // training: this share of the tokens, [CLS] and [SEP] left out, is read as [UNK]
   bool shuffle = true;       // a new order each epoch, a pure function of (seed, epoch)
   bool drop_last = true;     // training: skip the partial batch at the end of an epoch; evaluation scores it

@@ -34,16 +34,16 @@ std::unique_ptr<Dataset> open_images(const std::string& path, const DataSpec& sp
 
 std::unique_ptr<Dataset> open_texts(const std::string& path, const DataSpec& spec) {
   if (spec.vocab.empty() && spec.assets.empty())
-    throw Error(ErrorCode::config, "no vocabulary for " + path, "texts need a vocab.txt", "set data.vocab");
+    throw Error(ErrorCode::config, "no vocabulary for " + path, "texts need a tokenizer: a vocab.txt or tokenizer.json", "set data.vocab");
   const std::string vocab = !spec.vocab.empty() ? spec.vocab : (fs::path(spec.assets) / "vocab" / "bert-uncased.txt").string();
-  return std::make_unique<GlueDataset>(path, std::make_shared<const Tokenizer>(vocab),
-                                       GlueDataset::Options{spec.classes, spec.columns, spec.label_names});
+  return std::make_unique<GlueDataset>(path, open_tokenizer(vocab),
+                                       GlueDataset::Options{spec.classes, spec.columns, spec.label_names, spec.masked});
 }
 
 bool is_stream(const std::string& path, std::string_view) { return TextStream::is(path); }
 
 std::unique_ptr<Dataset> open_stream(const std::string& path, const DataSpec& spec) {
-  return std::make_unique<TextStream>(path, spec.length, spec.vocab);
+  return std::make_unique<TextStream>(path, spec.length, spec.vocab, spec.masked, spec.progress);
 }
 
 bool is_clicks(const std::string&, std::string_view bytes) { return CriteoPack::is(bytes); }

@@ -14,9 +14,8 @@ namespace comera {
 struct DataSpec {
   std::string path = {};        // a data file, a folder of one, or the name of a known set
   std::string split = "train";  // in a folder: train, dev, test; also dev_mismatched and test_mismatched (MNLI)
-  std::string vocab =
-      {};  // vocab.txt for texts; empty = vocab/bert-uncased.txt of `assets`. Of a text in pieces tokenizer.json; empty = bytes
-  ColumnNames columns = {};                   // of a text set
+  std::string vocab = {};       // what open_tokenizer takes; empty = vocab/bert-uncased.txt of `assets`, of a text in pieces bytes
+  ColumnNames columns = {};     // of a text set
   std::vector<std::string> label_names = {};  // of a text set without labels.txt, and of pictures: classes of the training set
   int64_t min_count = 1;                      // of a click log: values that the training file has fewer times share a row
   std::string training = {};  // of a click log: the file that its tables are for, of pictures: the folder whose classes count; empty = the
@@ -24,6 +23,7 @@ struct DataSpec {
   std::vector<int64_t> tables = {};           // of a click log: rows of the table of each category; empty = one for each value
   std::function<void(double)> progress = {};  // while a file is read for the first time: the share that is read, 0..1
   int64_t classes = 0;                        // 0 = as the set says; for dev and test pass the training set's
+  bool masked = false;                        // texts for a masked language model: labels are a token's
   int64_t length = 128;                       // of a text in pieces: tokens a row
   int64_t height = 0, width = 0;              // of pictures: to which they are fitted; 0 = of the first one
   int64_t channels = 0;                       // of pictures: 1 gray, 3 colours; 0 = of the first one

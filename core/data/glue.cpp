@@ -36,10 +36,13 @@ void cut_pair(std::vector<int32_t>& a, std::vector<int32_t>& b, int64_t budget) 
 }
 
 GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, const Options& options)
-    : file_(path), layout_(path, file_.bytes(), options.columns), tokenizer_(std::move(tokenizer)) {
+    : file_(path),
+      layout_(path, file_.bytes(), options.columns, !options.masked),
+      tokenizer_(std::move(tokenizer)),
+      masked_(options.masked) {
   CHECK(tokenizer_, "a text set needs a tokenizer");
   const int64_t classes = options.classes;
-  std::vector<std::string> names = read_label_names(names_path(path));
+  std::vector<std::string> names = masked_ ? std::vector<std::string>() : read_label_names(names_path(path));
   if (classes > 0 && !names.empty() && static_cast<int64_t>(names.size()) != classes)
     throw Error(ErrorCode::config, names_path(path) + " does not fit",
                 "it names " + std::to_string(names.size()) + " classes, " + std::to_string(classes) + " are asked for",
@@ -49,12 +52,13 @@ GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenize
   std::vector<std::string> joined;
   std::string joined_content;
   info_.labelled = layout_.labelled();
-  if (!layout_.labelled() && fs::exists(labels_path(path))) {
+  if (!masked_ && !layout_.labelled() && fs::exists(labels_path(path))) {
     joined = read_joined_labels(labels_path(path));
     joined_content = MappedFile(labels_path(path)).bytes();
     info_.labelled = true;
   }
   scan(labels, joined);
+  if (masked_) info_.labelled = true;
   describe(labels, joined_content);
 }
 
@@ -125,27 +129,32 @@ std::vector<std::string> GlueDataset::read_joined_labels(const std::string& path
 void GlueDataset::describe(const Labels& labels, const std::string& joined_content) {
   info_.name = fs::path(file_.path()).filename().string();
   info_.rows = static_cast<int64_t>(offsets_.size());
-  info_.classes = labels.classes();
+  info_.classes = masked_ ? 0 : labels.classes();
   info_.label_names = labels.names();
   info_.vocab_size = tokenizer_->size();
   info_.vocab_fingerprint = tokenizer_->fingerprint();
   info_.unknown_token = tokenizer_->unknown();
   info_.cls_token = tokenizer_->cls();
   info_.sep_token = tokenizer_->sep();
-  describe_texts(info_);
+  info_.mask_token = tokenizer_->mask();
+  info_.special_tokens = tokenizer_->specials();
+  describe_texts(info_, masked_);
   Sha256 all;  // everything that decides ids and labels
   all.update(sha256_hex(file_.bytes()));
   all.update(sha256_hex(joined_content));
   all.update(tokenizer_->fingerprint());
   all.update(std::to_string(info_.classes));
   for (const std::string& name : info_.label_names) all.update("\n" + name);
+  if (masked_) all.update("\nmasked");
   info_.fingerprint = all.hex();
 }
 
 void GlueDataset::read(int64_t row, int64_t max_length, Columns& out) const {
   CHECK(row >= 0 && row < info_.rows, "row " << row << " of " << info_.rows);
-  const int64_t marks = layout_.pair() ? 3 : 2;  // [CLS] and one [SEP] a sentence
-  CHECK(max_length >= marks, "a row needs " << marks << " tokens, " << max_length << " are allowed");
+  const int64_t marks = tokenizer_->marks(layout_.pair());
+  if (max_length < marks)
+    throw Error(ErrorCode::config, "rows of " + std::to_string(max_length) + " tokens are too short",
+                std::to_string(marks) + " special tokens stand around the text", "use a larger model.length");
   const auto offset = static_cast<size_t>(offsets_[static_cast<size_t>(row)]);
   TextFields fields;
   std::string why;
@@ -158,17 +167,16 @@ void GlueDataset::read(int64_t row, int64_t max_length, Columns& out) const {
     cut_pair(a, b, max_length - marks);
   else
     a.resize(std::min(a.size(), static_cast<size_t>(max_length - marks)));
-  std::vector<int32_t>&ids = out.ints["ids"], &segments = out.ints["segments"];
-  ids.assign(1, tokenizer_->cls());
-  ids.insert(ids.end(), a.begin(), a.end());
-  ids.push_back(tokenizer_->sep());
-  segments.assign(ids.size(), 0);
-  if (layout_.pair()) {
-    ids.insert(ids.end(), b.begin(), b.end());
-    ids.push_back(tokenizer_->sep());
-    segments.resize(ids.size(), 1);
+  std::vector<int32_t>& ids = out.ints["ids"];
+  tokenizer_->surround(a, layout_.pair() ? &b : nullptr, ids, out.ints["segments"]);
+  if (ids.empty()) {  // no character of the text is in the vocabulary, and nothing stands around it
+    ids.push_back(std::max(tokenizer_->unknown(), 0));
+    out.ints["segments"].push_back(0);
   }
-  out.ints["labels"].assign(1, labels_[static_cast<size_t>(row)]);
+  if (masked_)
+    out.ints["labels"].assign(ids.size(), -1);
+  else
+    out.ints["labels"].assign(1, labels_[static_cast<size_t>(row)]);
 }
 
 std::string GlueDataset::shown(int64_t row, int64_t max_length) const {
@@ -176,7 +184,7 @@ std::string GlueDataset::shown(int64_t row, int64_t max_length) const {
   read(row, max_length, columns);
   std::string text;
   for (const int32_t id : columns.ints.at("ids")) text += (text.empty() ? "" : " ") + tokenizer_->token(id);
-  return text + "  ->  " + label_text(columns.ints.at("labels")[0]);
+  return text + "  ->  " + (masked_ ? "masked tokens" : label_text(columns.ints.at("labels")[0]));
 }
 
 }  // namespace comera

@@ -23,12 +23,13 @@ class GlueDataset final : public Dataset {
     int64_t classes = 0;  // 0 = the names' count, else the largest label in the file + 1
     ColumnNames columns = {};
     std::vector<std::string> label_names = {};  // of the training file, where no labels.txt names the classes
+    bool masked = false;  // rows for a masked language model: labels are a token's (describe_texts), and those of the file are not read
   };
   // Labels that are texts become classes in alphabetical order where columns are asked for or the file is a CSV. Reads the whole file once.
   // Throws Error(config) naming file and line for the first row that is not right; Error(not_found) for a missing file.
   GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, const Options& options);
   GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, int64_t classes = 0)
-      : GlueDataset(path, std::move(tokenizer), Options{classes}) {}
+      : GlueDataset(path, std::move(tokenizer), Options{.classes = classes}) {}
 
   const DatasetInfo& info() const override { return info_; }
   void read(int64_t row, int64_t max_length, Columns& out) const override;
@@ -43,6 +44,7 @@ class GlueDataset final : public Dataset {
   const MappedFile file_;
   const TextLayout layout_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
+  const bool masked_;
   DatasetInfo info_;
   std::vector<int64_t> offsets_;  // (rows) where it starts
   std::vector<int32_t> labels_;   // (rows)

@@ -60,7 +60,7 @@ int64_t line_number(std::string_view bytes, size_t offset) {
   return 1 + std::count(begin, begin + static_cast<std::ptrdiff_t>(std::min(offset, bytes.size())), '\n');
 }
 
-TextLayout::TextLayout(const std::string& name, std::string_view bytes, const ColumnNames& wanted) {
+TextLayout::TextLayout(const std::string& name, std::string_view bytes, const ColumnNames& wanted, bool labels) {
   check_is_text(name, bytes);
   if (bytes.starts_with("\xEF\xBB\xBF")) first_row_ = 3;  // byte order mark
   const std::string_view first_line = line_at(bytes, first_row_);
@@ -80,10 +80,10 @@ TextLayout::TextLayout(const std::string& name, std::string_view bytes, const Co
       throw Error(ErrorCode::config, name + ":1: not a header line", why, "the first line must have the names of the columns");
     first_row_ = next;
   }
-  find_columns(name, wanted);
+  find_columns(name, wanted, labels);
 }
 
-void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted) {
+void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted, bool labels) {
   const auto at = [&](const std::string& column) {
     return static_cast<size_t>(std::find(names_.begin(), names_.end(), column) - names_.begin());
   };
@@ -109,6 +109,7 @@ void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted
   }
   for (const char* label : kLabels)
     if (label_key_.empty() && has(label)) label_key_ = label;
+  if (!labels) label_key_.clear();
   pair_ = !second_key_.empty();
   labelled_ = !label_key_.empty();
   first_at_ = at(first_key_), second_at_ = at(second_key_), label_at_ = at(label_key_);

@@ -26,8 +26,8 @@ struct ColumnNames {
 class TextLayout {
  public:
   // `bytes` is the whole file `name`. Throws Error(config) when it is binary or a column that is asked for, or all of the usual ones, are
-  // not there.
-  TextLayout(const std::string& name, std::string_view bytes, const ColumnNames& wanted = {});
+  // not there. Without `labels` a label column is not read.
+  TextLayout(const std::string& name, std::string_view bytes, const ColumnNames& wanted = {}, bool labels = true);
 
   bool json() const { return json_; }
   bool pair() const { return pair_; }
@@ -41,7 +41,7 @@ class TextLayout {
   bool parse(std::string_view row, TextFields& out, std::string& why) const;
 
  private:
-  void find_columns(const std::string& name, const ColumnNames& wanted);
+  void find_columns(const std::string& name, const ColumnNames& wanted, bool labels);
   bool parse_cells(std::string_view row, TextFields& out, std::string& why) const;
   bool parse_json_line(std::string_view line, TextFields& out, std::string& why) const;
 

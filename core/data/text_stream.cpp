@@ -11,28 +11,37 @@ namespace comera {
 
 namespace {
 constexpr int64_t kBytes = 256;
-}
+constexpr size_t kKeptFrom = 1 << 20;  // bytes of a text whose tokens are kept in the cache: shorter ones take a moment
+}  // namespace
 
-TextStream::TextStream(const std::string& path, int64_t length, const std::string& tokenizer) : file_(path), length_(length) {
+TextStream::TextStream(const std::string& path, int64_t length, const std::string& tokenizer, bool masked,
+                       const std::function<void(double)>& progress)
+    : file_(path), length_(length), masked_(masked) {
   CHECK(length >= 1, "rows of " << length << " tokens");
   info_.name = std::filesystem::path(path).filename().string();
   info_.vocab_size = kBytes;
   info_.mask_token = 0;  // no text has this byte
-  std::string made_of = sha256_hex(file_.bytes()) + "/" + std::to_string(length);
+  const std::string sha = sha256_hex(file_.bytes());
+  std::string made_of = sha + "/" + std::to_string(length);
   if (!tokenizer.empty()) {
-    tokenizer_ = std::make_unique<const BpeTokenizer>(tokenizer);
-    const BpeTokenizer& bpe = *tokenizer_;
-    tokens_ = bpe.encode(file_.bytes());
-    info_.vocab_size = bpe.size();
-    info_.mask_token = bpe.mask_token();
-    info_.vocab_fingerprint = bpe.fingerprint();
-    made_of += "/" + bpe.fingerprint();
+    tokenizer_ = open_tokenizer(tokenizer);
+    if (file_.bytes().size() >= kKeptFrom) {
+      pack_ = std::make_unique<const TokenPack>(path, file_.bytes(), sha, *tokenizer_, progress);
+      tokens_ = pack_->ids();
+    } else {
+      tokenizer_->encode(file_.bytes(), held_);
+      tokens_ = held_;
+    }
+    info_.vocab_size = tokenizer_->size();
+    info_.mask_token = tokenizer_->mask();
+    info_.vocab_fingerprint = tokenizer_->fingerprint();
+    made_of += "/" + tokenizer_->fingerprint();
     if (tokens_.empty())
       throw Error(ErrorCode::config, path + " has no tokens", "no character of it is in the vocabulary", "use another tokenizer");
   }
   info_.rows = ceil_div(static_cast<int64_t>(count()), length);
   info_.fingerprint = sha256_hex(made_of);
-  describe_stream(info_);
+  describe_stream(info_, masked);
 }
 
 bool TextStream::is(const std::string& path) { return std::filesystem::path(path).extension() == ".txt"; }
@@ -48,6 +57,7 @@ void TextStream::read(int64_t row, int64_t max_length, Columns& out) const {
     ids.push_back(token(i));
     labels.push_back(i + 1 < count() ? token(i + 1) : -1);
   }
+  if (masked_) out.ints["segments"].assign(ids.size(), 0);
 }
 
 std::string TextStream::shown(int64_t row, int64_t max_length) const {

@@ -1,96 +1,115 @@
 #include "core/data/tokenizer.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/data/bpe.h"
 #include "core/data/mapped_file.h"
 #include "core/data/sha256.h"
-#include "core/data/words.h"
+#include "core/data/utf8.h"
+#include "core/data/wordpiece.h"
 
 namespace comera {
 namespace {
 
-constexpr int64_t kLongestWord = 100;  // characters; the published tokenizer's max_input_chars_per_word
+namespace fs = std::filesystem;
 
-bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+bool strips_or_has_space(const AddedToken& token) {
+  return token.strips_right || std::any_of(token.text.begin(), token.text.end(), [](char c) { return is_white_space(c); });
+}
 
-std::vector<std::string> read_lines(std::string_view bytes) {
-  std::vector<std::string> lines;
-  while (!bytes.empty()) {
-    const size_t end = std::min(bytes.find('\n'), bytes.size());
-    std::string_view line = bytes.substr(0, end);
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    lines.emplace_back(line);
-    bytes.remove_prefix(std::min(end + 1, bytes.size()));
+std::shared_ptr<const Tokenizer> of_json(const std::string& path) {
+  const MappedFile mapped(path);
+  const Json file = parse_json(std::string(mapped.bytes()), path);
+  try {
+    const Json& model = file.at("model");
+    const std::string kind = model.value("type", "BPE"), fingerprint = sha256_hex(mapped.bytes());
+    if (kind == "WordPiece") return WordPiece::of_json(path, file, fingerprint);
+    if (kind == "BPE") return BpeTokenizer::of_json(path, file, fingerprint);
+    TokenReader(path).unknown("a model of type " + model.at("type").dump());
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::config, path + " is not a tokenizer.json", error.what(), "give the file that the tokenizers library wrote");
   }
-  return lines;
 }
 
 }  // namespace
 
-Tokenizer::Tokenizer(const std::string& vocab_path) {
-  const MappedFile file(vocab_path);
-  if (file.bytes().find('\0') != std::string_view::npos)
-    throw Error(ErrorCode::config, vocab_path + " is not a vocabulary", "it is a binary file", "name a vocab.txt with one token a line");
-  tokens_ = read_lines(file.bytes());
-  fingerprint_ = sha256_hex(file.bytes());
-  for (size_t id = 0; id < tokens_.size(); ++id) {  // of a token that comes twice the last counts, as in the published reader
-    std::string_view token = tokens_[id];
-    const bool inner = token.starts_with("##") && token.size() > 2;
-    if (inner) token.remove_prefix(2);
-    (inner ? inner_ : first_)[token] = static_cast<int32_t>(id);
-    longest_ = std::max(longest_, token.size());
-  }
-  pad_ = special(vocab_path, "[PAD]");
-  unknown_ = special(vocab_path, "[UNK]");
-  cls_ = special(vocab_path, "[CLS]");
-  sep_ = special(vocab_path, "[SEP]");
-}
-
-int32_t Tokenizer::special(const std::string& path, const char* token) const {
-  const auto found = first_.find(token);
-  if (found == first_.end())
-    throw Error(ErrorCode::config, path + " is not a WordPiece vocabulary", std::string("it has no line ") + token,
-                "name a vocab.txt of a BERT model: one token a line, among them [PAD], [UNK], [CLS] and [SEP]");
-  return found->second;
-}
-
-void Tokenizer::encode_word(std::string_view word, std::vector<int32_t>& ids) const {
-  const size_t before = ids.size();
-  bool known = std::count_if(word.begin(), word.end(), starts_character) <= kLongestWord;
-  for (size_t start = 0; known && start < word.size();) {
-    const Pieces& pieces = start == 0 ? first_ : inner_;
-    size_t end = std::min(word.size(), start + longest_);
-    for (; end > start; --end) {  // the longest piece that fits
-      if (end < word.size() && !starts_character(word[end])) continue;
-      const auto found = pieces.find(word.substr(start, end - start));
-      if (found == pieces.end()) continue;
-      ids.push_back(found->second);
-      break;
-    }
-    known = end > start;
-    start = end;
-  }
-  if (known) return;
-  ids.resize(before);
-  ids.push_back(unknown_);
-}
-
-void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids) const {
-  ids.clear();
-  std::string buffer;
-  normalize_words(text, buffer);
-  for (std::string_view words = buffer; !words.empty();) {
-    const size_t end = std::min(words.find(' '), words.size());
-    encode_word(words.substr(0, end), ids);
-    words.remove_prefix(std::min(end + 1, words.size()));
-  }
-}
+Tokenizer::Tokenizer(TokenTable table, bool words)
+    : table_(std::move(table)), cuts_(words && std::none_of(table_.added.begin(), table_.added.end(), strips_or_has_space)) {}
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
   encode(text, ids);
   return ids;
+}
+
+int64_t Tokenizer::marks(bool pair) const {
+  const std::vector<Mark>& around = pair ? table_.pair : table_.single;
+  return std::count_if(around.begin(), around.end(), [](const Mark& mark) { return mark.token >= 0; });
+}
+
+void Tokenizer::surround(const std::vector<int32_t>& first, const std::vector<int32_t>* second, std::vector<int32_t>& ids,
+                         std::vector<int32_t>& segments) const {
+  ids.clear();
+  segments.clear();
+  for (const Mark& mark : second ? table_.pair : table_.single) {
+    if (mark.token >= 0) {
+      ids.push_back(mark.token);
+    } else {
+      const std::vector<int32_t>& text = mark.text == 0 ? first : *second;
+      ids.insert(ids.end(), text.begin(), text.end());
+    }
+    segments.resize(ids.size(), mark.segment);
+  }
+}
+
+std::vector<int32_t> Tokenizer::encode_with_specials(std::string_view text) const {
+  std::vector<int32_t> ids, segments;
+  surround(encode(text), nullptr, ids, segments);
+  return ids;
+}
+
+std::vector<int32_t> Tokenizer::encode_with_specials(std::string_view first, std::string_view second) const {
+  std::vector<int32_t> ids, segments;
+  const std::vector<int32_t> other = encode(second);
+  surround(encode(first), &other, ids, segments);
+  return ids;
+}
+
+// Before a space or a line end behind a printable ASCII character: a word ends there whatever stands around, and the white space is the
+// right part's. A token that takes the white space behind it, or that has some, would know the difference.
+size_t Tokenizer::cut(std::string_view text, size_t from) const {
+  if (!cuts_) return text.size();
+  for (size_t at = std::max<size_t>(from, 1); at < text.size(); ++at)
+    if ((text[at] == ' ' || text[at] == '\n') && text[at - 1] > ' ' && text[at - 1] <= '~') return at;
+  return text.size();
+}
+
+std::string tokenizer_file_in(const std::string& folder) {
+  const fs::path in(folder);
+  std::error_code ignored;
+  for (const char* name : {"tokenizer.json", "vocab.txt"})
+    if (fs::is_regular_file(in / name, ignored)) return (in / name).string();
+  if (fs::is_regular_file(in / "vocab.json", ignored) && fs::is_regular_file(in / "merges.txt", ignored))
+    return (in / "vocab.json").string();
+  return "";
+}
+
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path) {
+  std::error_code ignored;
+  std::string file = path;
+  if (fs::is_directory(path, ignored)) {
+    file = tokenizer_file_in(path);
+    if (file.empty())
+      throw Error(ErrorCode::not_found, "no tokenizer is in " + path,
+                  "it has no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt",
+                  "name a file of a tokenizer, or a folder that has one");
+  }
+  const fs::path given(file);
+  if (given.filename() == "merges.txt" || given.filename() == "vocab.json") return BpeTokenizer::of_files(given.parent_path().string());
+  return given.extension() == ".json" ? of_json(file) : WordPiece::of_lines(file);
 }
 
 }  // namespace comera

@@ -1,43 +1,66 @@
-// BERT's uncased WordPiece tokenizer over a vocab.txt (one token a line, "##" marks a piece inside a word).
+// A tokenizer: from a text to the ids of its tokens and back, with the special tokens that stand around texts.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
+
+#include "core/data/token_table.h"
 
 namespace comera {
 
 // Immutable after construction; any thread may encode.
 class Tokenizer {
  public:
-  // Throws Error(config) when the file is not a WordPiece vocabulary (empty, binary, no [PAD] [UNK] [CLS] [SEP]),
-  // Error(not_found) when it is not there.
-  explicit Tokenizer(const std::string& vocab_path);
+  virtual ~Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Token ids of `text`, without [CLS] and [SEP]. Never fails: bytes that are not UTF-8 are dropped (words.h), a
-  // word that no pieces make up or of more than 100 characters is one [UNK]. "[SEP]" in a text is four plain words.
-  void encode(std::string_view text, std::vector<int32_t>& ids) const;  // replaces `ids`
+  // Ids of `text`, which replace `ids`; no special tokens around. Never fails, whatever the bytes.
+  virtual void encode(std::string_view text, std::vector<int32_t>& ids) const = 0;
   std::vector<int32_t> encode(std::string_view text) const;
+  // The text of ids, special tokens included; an id out of range is left out.
+  virtual std::string decode(const std::vector<int32_t>& ids) const = 0;
 
-  int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
-  const std::string& token(int64_t id) const { return tokens_.at(static_cast<size_t>(id)); }
-  int32_t pad() const { return pad_; }
-  int32_t unknown() const { return unknown_; }
-  int32_t cls() const { return cls_; }
-  int32_t sep() const { return sep_; }
-  const std::string& fingerprint() const { return fingerprint_; }  // sha256 (hex) of the file
+  // Special tokens that stand around one text, or around a pair.
+  int64_t marks(bool pair) const;
+  // Ids of one text (`second` null) or a pair with the special tokens around, and the segment, 0 or 1, of each.
+  void surround(const std::vector<int32_t>& first, const std::vector<int32_t>* second, std::vector<int32_t>& ids,
+                std::vector<int32_t>& segments) const;
+  std::vector<int32_t> encode_with_specials(std::string_view text) const;
+  std::vector<int32_t> encode_with_specials(std::string_view first, std::string_view second) const;
+
+  int64_t size() const { return static_cast<int64_t>(table_.tokens.size()); }
+  const std::string& token(int64_t id) const { return table_.tokens.at(static_cast<size_t>(id)); }
+  // -1: there is no such token.
+  int32_t pad() const { return table_.pad; }
+  int32_t unknown() const { return table_.unknown; }
+  int32_t cls() const { return table_.cls; }
+  int32_t sep() const { return table_.sep; }
+  int32_t mask() const { return table_.mask; }
+  const std::vector<int32_t>& specials() const { return table_.specials; }  // ascending
+  const std::string& fingerprint() const { return table_.fingerprint; }     // sha256 (hex) of the files
+
+  // The first place from `from` on where a text may be cut: the ids of both parts, one behind the other, are those of the whole. The size
+  // of the text: none.
+  size_t cut(std::string_view text, size_t from) const;
+
+ protected:
+  // `words`: no token has white space and something before it, but for added ones.
+  Tokenizer(TokenTable table, bool words);
+  const TokenTable table_;
 
  private:
-  int32_t special(const std::string& path, const char* token) const;
-  void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
-
-  using Pieces = std::unordered_map<std::string_view, int32_t>;  // keys view tokens_
-  std::vector<std::string> tokens_;
-  Pieces first_, inner_;  // pieces at the start of a word; pieces after it, without their "##"
-  size_t longest_ = 0;    // bytes of the longest key
-  int32_t pad_ = 0, unknown_ = 0, cls_ = 0, sep_ = 0;
-  std::string fingerprint_;
+  bool cuts_ = false;
 };
+
+// The tokenizer of a vocab.txt (WordPiece), of a tokenizer.json, of GPT-2's or RoBERTa's vocab.json with merges.txt next to it, or of a
+// folder that has one of them. Throws Error(not_found) where there is none, Error(config) for a file that is wrong, or that has a part that
+// is not known here.
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path);
+
+// The file of a tokenizer in a folder; "": none.
+std::string tokenizer_file_in(const std::string& folder);
 
 }  // namespace comera

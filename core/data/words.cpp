@@ -4,15 +4,20 @@
 
 #include <cstdint>
 
+#include "core/data/utf8.h"
+
 namespace comera {
 namespace {
 
-bool is_space(int32_t c, utf8proc_category_t category) {
+bool is_space(int32_t c, utf8proc_category_t category, const WordRules& rules) {
+  if (!rules.clean) return is_white_space(c);
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL ||
          category == UTF8PROC_CATEGORY_ZP;
 }
 
-bool is_dropped(int32_t c, utf8proc_category_t category) {
+bool is_dropped(int32_t c, utf8proc_category_t category, const WordRules& rules) {
+  if (!rules.clean) return false;
+  if (category == UTF8PROC_CATEGORY_CO) return rules.library;
   return c == 0 || c == 0xFFFD || category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF || category == UTF8PROC_CATEGORY_CS;
 }
 
@@ -22,7 +27,8 @@ bool is_punctuation(int32_t c, utf8proc_category_t category) {
   return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
 }
 
-bool is_cjk(int32_t c) {  // ideographs only: Hangul and Kana are written with spaces or pieces
+bool is_ideograph(int32_t c, const WordRules& rules) {  // Hangul and Kana are written with spaces or pieces
+  if (!rules.ideographs || (rules.library && c >= 0x2B820 && c < 0x2B920)) return false;
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
          (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B820 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
@@ -53,33 +59,38 @@ class Writer {
   bool pending_ = false;
 };
 
-void put_folded(int32_t c, Writer& writer) {  // one character after decomposition
+void put_folded(int32_t c, const WordRules& rules, Writer& writer) {  // one character after decomposition
   const utf8proc_category_t category = utf8proc_category(c);
-  if (category == UTF8PROC_CATEGORY_MN) return;
-  const int32_t lower = utf8proc_tolower(c);
+  if (rules.strip_accents && category == UTF8PROC_CATEGORY_MN) return;
+  const int32_t lower = rules.lowercase ? utf8proc_tolower(c) : c;
   if (is_punctuation(lower, category))
     writer.alone(lower);
   else
     writer.put(lower);
+  if (rules.lowercase && c == 0x130) writer.put(0x307);  // the only letter whose lower case is two characters
 }
 
-void put_character(int32_t c, Writer& writer) {
+void put_character(int32_t c, const WordRules& rules, Writer& writer) {
   const utf8proc_category_t category = utf8proc_category(c);
-  if (is_space(c, category)) return writer.space();
-  if (is_dropped(c, category)) return;
-  const bool cjk = is_cjk(c);
-  if (cjk) writer.space();
-  constexpr int kMost = 16;  // code points of one canonical decomposition; Unicode's longest has 4
-  utf8proc_int32_t parts[kMost];
-  int last_class = 0;
-  const auto count = utf8proc_decompose_char(c, parts, kMost, UTF8PROC_DECOMPOSE, &last_class);
-  for (utf8proc_ssize_t i = 0; i < count && i < kMost; ++i) put_folded(parts[i], writer);
-  if (cjk) writer.space();
+  if (is_space(c, category, rules)) return writer.space();
+  if (is_dropped(c, category, rules)) return;
+  const bool alone = is_ideograph(c, rules);
+  if (alone) writer.space();
+  if (!rules.strip_accents) {
+    put_folded(c, rules, writer);
+  } else {
+    constexpr int kMost = 16;  // code points of one canonical decomposition; Unicode's longest has 4
+    utf8proc_int32_t parts[kMost];
+    int last_class = 0;
+    const auto count = utf8proc_decompose_char(c, parts, kMost, UTF8PROC_DECOMPOSE, &last_class);
+    for (utf8proc_ssize_t i = 0; i < count && i < kMost; ++i) put_folded(parts[i], rules, writer);
+  }
+  if (alone) writer.space();
 }
 
 }  // namespace
 
-void normalize_words(std::string_view text, std::string& out) {
+void normalize_words(std::string_view text, const WordRules& rules, std::string& out) {
   Writer writer(out);
   const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
   for (size_t i = 0; i < text.size();) {
@@ -94,7 +105,7 @@ void normalize_words(std::string_view text, std::string& out) {
       continue;
     }
     i += static_cast<size_t>(used);
-    put_character(c, writer);
+    put_character(c, rules, writer);
   }
 }
 

@@ -51,7 +51,7 @@ void check_fit(const RunConfig& config, const DatasetInfo& train, const DatasetI
   }
   if (config.mask_share() > 0 && train.mask_token < 0)
     wrong("the tokenizer of " + train.name + " has no mask token", "model.task masked reads masked tokens as this one",
-          "use a tokenizer.json with <mask> or [MASK], or none: bytes");
+          "use a tokenizer with <mask> or [MASK]; running text without one has bytes");
   if (!train.labelled) wrong("the training file of " + train.name + " has no labels", "", "give a file with labels");
   if (found) wrong(found->text(), found->reads.why, found->remedy().empty() ? "" : "use --set " + found->remedy());
   if (validation)

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/data/tokenizer.h"
 #include "core/layers/tt_export.h"
 #include "core/models/huggingface.h"
 #include "core/train/checkpoint.h"
@@ -175,9 +176,7 @@ RunConfig config_of_folder(const std::string& path) {
     const PixelScale scale = pixel_scale_of_folder(path);
     config.data.pixel_mean = scale.mean, config.data.pixel_std = scale.std;
   }
-  const auto vocabulary =
-      std::filesystem::absolute(std::filesystem::path(path)) / (config.model.task == "language" ? "tokenizer.json" : "vocab.txt");
-  if (std::filesystem::is_regular_file(vocabulary)) config.data.vocab = vocabulary.lexically_normal().string();
+  config.data.vocab = tokenizer_file_in(std::filesystem::absolute(std::filesystem::path(path)).lexically_normal().string());
   config.name = std::filesystem::path(path).lexically_normal().filename().string();
   if (config.name.empty()) config.name = std::filesystem::path(path).parent_path().filename().string();
   return config;

@@ -29,11 +29,11 @@ Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const
                 found->filled ? found->text()
                               : std::string("the file holds ") + info.holds + ", the model reads " +
                                     (engine_->layout().has_tokens() ? "text" : "images"),
-                info.vocab_size > 0 && found->filled ? "give the vocab.txt that the model was trained with: --vocab" : "");
+                info.vocab_size > 0 && found->filled ? "give the tokenizer that the model was trained with: --vocab" : "");
   if (info.vocab_size > 0 && !vocabulary_.empty() && info.vocab_fingerprint != vocabulary_)
     throw Error(ErrorCode::config, "the vocabulary is not the one the model was trained with",
                 "its sha256 begins with " + info.vocab_fingerprint.substr(0, 12) + ", the model's with " + vocabulary_.substr(0, 12),
-                "leave out --vocab, or give that vocab.txt");
+                "leave out --vocab, or give that file");
   if (each && engine_->task().rows() == Per::token)
     throw Error(ErrorCode::config, "a language model predicts no labels of rows", "its outputs are the next tokens",
                 "use comera eval or comera generate");

@@ -3,31 +3,31 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/data/bpe.h"
+#include "core/data/tokenizer.h"
 
 namespace comera {
 
 TextWriter::TextWriter(const std::string& file, const std::string& tokenizer, Device& device) : generator_(file, device) {
   const std::string path = tokenizer.empty() ? generator_.config().data.vocab : tokenizer;
-  if (!path.empty()) bpe_ = std::make_unique<const BpeTokenizer>(path);
-  const int64_t known = bpe_ ? bpe_->size() : 256, tokens = generator_.config().model.outputs();
+  if (!path.empty()) tokenizer_ = open_tokenizer(path);
+  const int64_t known = tokenizer_ ? tokenizer_->size() : 256, tokens = generator_.config().model.outputs();
   if (known > tokens)
     throw Error(ErrorCode::config, "the tokenizer does not fit the model",
                 "it has " + std::to_string(known) + " tokens, the model " + std::to_string(tokens),
-                "give the tokenizer.json that the model was trained with: --vocab");
+                "give the tokenizer that the model was trained with: --vocab");
 }
 
 TextWriter::~TextWriter() = default;
 
 std::vector<int32_t> TextWriter::encode(const std::string& text) const {
-  if (bpe_) return bpe_->encode_with_specials(text);
+  if (tokenizer_) return tokenizer_->encode_with_specials(text);
   std::vector<int32_t> tokens;
   for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
   return tokens;
 }
 
 std::string TextWriter::decode(const std::vector<int32_t>& tokens) const {
-  if (bpe_) return bpe_->decode(tokens);
+  if (tokenizer_) return tokenizer_->decode(tokens);
   std::string text;
   for (const int32_t token : tokens) text += static_cast<char>(token);
   return text;

@@ -10,12 +10,12 @@
 
 namespace comera {
 
-class BpeTokenizer;
+class Tokenizer;
 
 class TextWriter {
  public:
-  // `file` and `device` as of Generator. `tokenizer`: a tokenizer.json; "" = that of the run, and where it has none tokens are bytes.
-  // Throws Error(config) where the tokenizer has more tokens than the model, and as Generator and BpeTokenizer do.
+  // `file` and `device` as of Generator. `tokenizer`: what open_tokenizer takes; "" = that of the run, and where it has none tokens are bytes.
+  // Throws Error(config) where the tokenizer has more tokens than the model, and as Generator and open_tokenizer do.
   TextWriter(const std::string& file, const std::string& tokenizer, Device& device);
   ~TextWriter();
 
@@ -29,7 +29,7 @@ class TextWriter {
   std::string decode(const std::vector<int32_t>& tokens) const;
 
   Generator generator_;
-  std::unique_ptr<const BpeTokenizer> bpe_;  // null: tokens are bytes
+  std::shared_ptr<const Tokenizer> tokenizer_;  // null: tokens are bytes
 };
 
 // Bytes that are not UTF-8 become U+FFFD.

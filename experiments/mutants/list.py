@@ -229,7 +229,7 @@ m("optim.16", OPTIMIZER, "CHECK(taken == numbers.size(),", "CHECK(taken == numbe
 
 # ---- data ------------------------------------------------------------------------------------------------------------
 
-BATCH, IDX, TOKENS, GLUE = "core/data/batch.cpp", "core/data/idx.cpp", "core/data/tokenizer.cpp", "core/data/glue.cpp"
+BATCH, IDX, TOKENS, GLUE = "core/data/batch.cpp", "core/data/idx.cpp", "core/data/wordpiece.cpp", "core/data/glue.cpp"
 
 m("data.1", BATCH, "std::max(options.token_budget > 0 ? options.token_budget : all / 2, options.length)",
   "std::max(options.token_budget > 0 ? options.token_budget : all / 2, MUT ? 0 : options.length)", "one long sequence may not fit into a batch",
@@ -252,18 +252,18 @@ m("data.10", IDX, "return static_cast<unsigned char>(a) < static_cast<unsigned c
 m("data.11", IDX, 'all.update(labels_ ? sha256_hex(labels_->bytes()) : "");', 'all.update(labels_ && !MUT ? sha256_hex(labels_->bytes()) : "");',
   "the fingerprint of images does not depend on their labels", "data Idx.FingerprintDependsOnPixelsAndLabels")
 m("data.12", IDX, "(1.0f / 255.0f)", "(1.0f / (MUT ? 256.0f : 255.0f))", "white is less than 1", "data Idx.RowsAndLabels")
-m("data.13", TOKENS, "starts_character) <= kLongestWord;", "starts_character) <= kLongestWord - (MUT ? 1 : 0);", "a word of the longest length is unknown", "data Tokenizer.OwnCases")
+m("data.13", TOKENS, "starts_character) <= rules_.longest_word;", "starts_character) <= rules_.longest_word - (MUT ? 1 : 0);", "a word of the longest length is unknown", "data Tokenizer.OwnCases")
 m("data.14", TOKENS, "if (!line.empty() && line.back() == '\\r')", "if (!line.empty() && !MUT && line.back() == '\\r')", "tokens keep the line ends of Windows",
   "data Tokenizer.WindowsLineEndsAndNoLastNewline")
-m("data.15", TOKENS, 'token.starts_with("##") && token.size() > 2;', 'token.starts_with("##") && token.size() > (MUT ? 1 : 2);', "the token ## counts as the inner of a word", "",
+m("data.15", TOKENS, "token.size() == rules_.prefix.size()) continue;", "(!MUT && token.size() == rules_.prefix.size())) continue;", "the token ## counts as the inner of a word", "",
   why="equivalent: ## is no word, since punctuation is parted before, and no inner piece is empty")
 m("data.16", TOKENS, "  ids.resize(before);", "  if (!MUT) ids.resize(before);", "an unknown word leaves its known beginning", "data Tokenizer.AWordThatBeginsWithAKnownPieceIsUnknownAsWhole")
 m("data.17", GLUE, "      na = left / 2;", "      na = (left + (MUT ? 1 : 0)) / 2;", "of an odd length the first sentence gets more", "data Glue.CuttingDropsTheLastTokenOfTheLongerSide")
 m("data.18", GLUE, 'fields.label == "-")', '(fields.label == "-" && !MUT))', "rows without a label are not left out", "data Glue.RowsWithoutTextOrLabelAreLeftOut")
 m("data.19", GLUE, "  all.update(tokenizer_->fingerprint());", "  if (!MUT) all.update(tokenizer_->fingerprint());", "the fingerprint of texts does not depend on the vocabulary",
   "data Glue.FingerprintDependsOnEveryByteAndTheVocabulary")
-m("data.20", GLUE, "const int64_t marks = layout_.pair() ? 3 : 2;", "const int64_t marks = layout_.pair() && !MUT ? 3 : 2;", "a pair of sentences is a token too long", "data Glue.RowsFitTheAskedLength")
-m("data.21", GLUE, "segments.resize(ids.size(), 1);", "segments.resize(ids.size(), MUT ? 0 : 1);", "both sentences are in one segment", "data Glue.MnliTsv")
+m("data.20", GLUE, "tokenizer_->marks(layout_.pair());", "tokenizer_->marks(layout_.pair() && !MUT);", "a pair of sentences is a token too long", "data Glue.RowsFitTheAskedLength")
+m("data.21", "core/data/tokenizer.cpp", "segments.resize(ids.size(), mark.segment);", "segments.resize(ids.size(), MUT ? 0 : mark.segment);", "both sentences are in one segment", "data Glue.MnliTsv")
 m("data.22", GLUE, "text.substr(0, tab) == std::to_string(line - 1));", "(MUT || text.substr(0, tab) == std::to_string(line - 1)));", "labels out of their order are taken", "data Glue.BadLabelFiles")
 
 # ---- layers and losses -----------------------------------------------------------------------------------------------
@@ -491,9 +491,9 @@ m("store.44", IMPORT, "else if (here.real(0) == run.created)", "else if (here.re
 m("store.45", SALVAGE, 'last = std::max(last, from_.number(std::string("SELECT coalesce(max(run), 0) FROM ") + table.name));',
   'last = std::max(last, MUT ? last : from_.number(std::string("SELECT coalesce(max(run), 0) FROM ") + table.name));',
   "runs whose row is lost are not saved", "store Salvage.ARunWhoseRowIsLostIsListedAnew")
-CSV, EVENTS, EXPORT, SQLITE = (f"core/store/{name}.cpp" for name in ("csv", "tfevents", "export", "sqlite"))
-m("store.46", CSV, "else if (c != '\\r' || in_.peek() != '\\n')", "else if (MUT || c != '\\r' || in_.peek() != '\\n')", "the last cell of a line keeps its carriage return", "store Import.CsvRoundTrip")
-m("store.47", CSV, "  if (quoted)\n    throw", "  if (quoted && !MUT)\n    throw", "a quote that never ends is taken", "store Import.BadCsvIsRefusedWithThePlaceAndLeavesNothing")
+CSV, EVENTS, EXPORT, SQLITE = "core/base/csv.cpp", *(f"core/store/{name}.cpp" for name in ("tfevents", "export", "sqlite"))
+m("store.46", CSV, "if (record_.ends_with('\\r'))", "if (!MUT && record_.ends_with('\\r'))", "the last cell of a line keeps its carriage return", "store Import.CsvRoundTrip")
+m("store.47", CSV, "  if (scan.quoted())\n    throw", "  if (scan.quoted() && !MUT)\n    throw", "a quote that never ends is taken", "store Import.BadCsvIsRefusedWithThePlaceAndLeavesNothing")
 m("store.48", EVENTS, "if (!head.sound) bad(", "if (!head.sound && !MUT) bad(", "a wrong checksum of a length is taken", "store Tfevents.BrokenFiles")
 m("store.49", EVENTS, "if (crc != masked_crc32c(data.data(), head.length)) bad", "if (!MUT && crc != masked_crc32c(data.data(), head.length)) bad", "a wrong checksum of a record is taken",
   "store Tfevents.BrokenFiles")

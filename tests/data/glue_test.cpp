@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "tests/data/support.h"
+#include "core/data/datasets.h"
+#include "tests/data/tokenizers.h"
 
 namespace comera {
 namespace {
@@ -153,8 +154,80 @@ TEST(Glue, FingerprintDependsOnEveryByteAndTheVocabulary) {
   EXPECT_EQ(one.size(), 64u);
   EXPECT_EQ(one, print("sentence\tlabel\nx\t1\n", tokenizer()));
   EXPECT_NE(one, print("sentence\tlabel\ny\t1\n", tokenizer()));
-  const auto small = std::make_shared<const Tokenizer>(folder.write("v.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nx\n"));
+  const auto small = open_tokenizer(folder.write("v.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nx\n"));
   EXPECT_NE(one, print("sentence\tlabel\nx\t1\n", small));
+}
+
+TEST(Glue, RowsOfAnyTokenizer) {
+  const Folder folder;
+  const std::string path = folder.write("a.csv", "sentence1,sentence2,label\nthe tide is low,the tide,0\n");
+  for (const char* name : {"roberta", "gpt2", "bert_cased", "llama"}) {
+    const auto tokens = test::published(name);
+    const GlueDataset set(path, tokens);
+    const Columns row = row_of(set, 0);
+    EXPECT_EQ(row.ints.at("ids"), tokens->encode_with_specials("the tide is low", "the tide")) << name;
+    EXPECT_EQ(set.info().vocab_size, tokens->size());
+    EXPECT_EQ(set.info().mask_token, tokens->mask());
+    // Cut, the special tokens stay: the last token of the longer side goes.
+    std::vector<int32_t> a = tokens->encode("the tide is low"), b = tokens->encode("the tide"), ids, segments;
+    cut_pair(a, b, 8 - tokens->marks(true));
+    tokens->surround(a, &b, ids, segments);
+    const Columns cut = row_of(set, 0, 8);
+    EXPECT_EQ(cut.ints.at("ids").size(), 8u);
+    EXPECT_EQ(cut.ints.at("ids"), ids);
+    EXPECT_EQ(cut.ints.at("segments"), segments);
+    EXPECT_EQ(std::count(segments.begin(), segments.end(), 1) > 0, std::string(name) != "roberta") << "RoBERTa has one segment";
+  }
+  expect_told(caught([&] { row_of(GlueDataset(path, test::published("roberta")), 0, 3); }), ErrorCode::config,
+              "rows of 3 tokens are too short", "4 special tokens");
+}
+
+TEST(Glue, ATextWithoutATokenIsOneUnknownToken) {
+  const Folder folder;
+  Json file = test::tokenizer_json("gpt2");
+  file["model"]["merges"] = Json::array();
+  file["model"]["vocab"] = {{"a", 0}, {"<unk>", 1}};
+  file["added_tokens"] = Json::array();
+  const GlueDataset set(folder.write("a.csv", "text,label\nzzz,0\n"), open_tokenizer(folder.write("tokenizer.json", file.dump())));
+  EXPECT_EQ(row_of(set, 0).ints.at("ids"), (std::vector<int32_t>{1}));
+  EXPECT_EQ(row_of(set, 0).ints.at("segments"), (std::vector<int32_t>{0}));
+}
+
+// For masked language models: rows of texts, whatever else the file has.
+TEST(Glue, MaskedRowsNeedNoLabels) {
+  const Folder folder;
+  const std::string rows =
+      "{\"code\": \"def f(x):\\n  return x\", \"label\": \"-\"}\n{\"code\": \"\", \"label\": 1}\n{\"code\": \"the tide\", \"label\": "
+      "2.5}\n";
+  const std::string path = folder.write("a.jsonl", rows);
+  const auto set = open_dataset({.path = path, .columns = {"code", "", ""}, .masked = true, .assets = test::kAssets});
+  const DatasetInfo& info = set->info();
+  EXPECT_EQ(info.rows, 2);
+  EXPECT_EQ(info.left_out, 1);
+  EXPECT_TRUE(info.labelled);
+  EXPECT_EQ(info.mask_token, 103);
+  EXPECT_EQ(info.fields.find("labels")->per, Per::token);
+  Batch batch;
+  const BatchOptions options{.batch_size = 2, .length = 16, .mask_share = 0.9, .shuffle = false, .drop_last = false, .seed = 3};
+  ASSERT_TRUE(make_batch(*set, options, 0, batch));
+  int masked = 0;
+  for (size_t s = 0; s < 2; ++s) {
+    const Columns whole = row_of(*set, static_cast<int64_t>(s), 16);
+    const std::vector<int32_t>& ids = whole.ints.at("ids");
+    EXPECT_EQ(ids.front(), 101);
+    EXPECT_EQ(ids.back(), 102);
+    for (size_t i = 0; i < 16; ++i) {
+      const int32_t label = batch.ints.at("labels")[16 * s + i], read = batch.ints.at("ids")[16 * s + i];
+      const bool inside = i > 0 && i + 1 < ids.size();
+      if (!inside)
+        EXPECT_EQ(label, -1) << "special tokens and padding";
+      else
+        EXPECT_EQ(label >= 0 ? label : read, ids[i]);
+      masked += label >= 0;
+    }
+    EXPECT_EQ(batch.ints.at("ids")[16 * s], 101);
+  }
+  EXPECT_GE(masked, 8);
 }
 
 // The rule of METHODS.md 1.3, one token at a time.

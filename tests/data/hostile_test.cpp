@@ -3,12 +3,12 @@
 #include <functional>
 #include <random>
 
-#include "core/data/bpe.h"
 #include "core/data/criteo.h"
 #include "core/data/datasets.h"
 #include "core/data/picture.h"
 #include "tests/data/pictures.h"
 #include "tests/data/support.h"
+#include "tests/data/tokenizers.h"
 
 namespace comera {
 namespace {
@@ -123,17 +123,30 @@ TEST(Hostile, Pictures) {
   read_damaged("-progressive.jpg", test::jpeg_bytes(picture, true), 400, read);
 }
 
+void encode_some(const std::string& path) {
+  const auto tokenizer = open_tokenizer(path);
+  const std::vector<int32_t> ids = tokenizer->encode_with_specials("one Two 3,\xff \xe2\x80\xa6 <s>", "b");
+  for (const int32_t id : ids) ASSERT_TRUE(id >= 0 && id < tokenizer->size());
+  tokenizer->decode(ids);
+}
+
 TEST(Hostile, Tokenizers) {
-  for (const char* name : {"gpt2", "llama"}) {
-    const std::string good =
-        test::read_file(std::string(COMERA_SOURCE_DIR) + "/tests/golden_models/tokenizers/" + name + "/tokenizer.json");
-    read_damaged(std::string(name) + ".json", good, 60, [](const std::string& path) {
-      const BpeTokenizer tokenizer(path);
-      const std::vector<int32_t> ids = tokenizer.encode_with_specials("one Two 3,\xff \xe2\x80\xa6 <s>", "b");
-      for (const int32_t id : ids) ASSERT_LT(id, tokenizer.size());
-      tokenizer.decode(ids);
+  for (const char* name : {"gpt2", "llama", "bert_uncased"})
+    read_damaged(std::string(name) + ".json", test::read_file((test::tokenizers() / name / "tokenizer.json").string()), 60, encode_some);
+}
+
+TEST(Hostile, VocabulariesAndMerges) {
+  const Folder folder;
+  test::write_vocabulary_and_merges(folder, test::tokenizer_json("roberta"));
+  for (const char* name : {"vocab.json", "merges.txt"}) {
+    const Folder good;
+    test::write_vocabulary_and_merges(good, test::tokenizer_json("roberta"));
+    read_damaged(name, test::read_file(folder / name), 60, [&](const std::string& path) {
+      std::filesystem::copy_file(path, good / name, std::filesystem::copy_options::overwrite_existing);
+      encode_some(good.path());
     });
   }
+  read_damaged("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhel\n##lo\n", 60, encode_some);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ inline std::string read_file(const std::string& path) {
 }
 
 inline std::shared_ptr<const Tokenizer> tokenizer() {
-  static const auto shared = std::make_shared<const Tokenizer>(kVocab);
+  static const auto shared = open_tokenizer(kVocab);
   return shared;
 }
 

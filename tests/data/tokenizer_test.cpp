@@ -98,7 +98,7 @@ TEST(Tokenizer, EveryByteStringIsTaken) {
 
 TEST(Tokenizer, NormalizedWordsHaveOneSpaceBetweenThem) {
   std::string out;
-  normalize_words("  Naïve,\tno?  ", out);
+  normalize_words("  Naïve,\tno?  ", {}, out);
   EXPECT_EQ(out, "naive , no ?");
 }
 
@@ -108,23 +108,25 @@ TEST(Tokenizer, SpecialTokens) {
   EXPECT_EQ(tokenizer()->unknown(), 100);
   EXPECT_EQ(tokenizer()->cls(), 101);
   EXPECT_EQ(tokenizer()->sep(), 102);
+  EXPECT_EQ(tokenizer()->mask(), 103);
+  EXPECT_EQ(tokenizer()->specials(), (std::vector<int32_t>{0, 100, 101, 102, 103}));
 }
 
 TEST(Tokenizer, WindowsLineEndsAndNoLastNewline) {
   const test::Folder folder;
-  const Tokenizer t(folder.write("vocab.txt", "[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\nhel\r\n##lo"));
-  EXPECT_EQ(t.encode("hello hel lo"), (std::vector<int32_t>{4, 5, 4, 1}));
+  const auto t = open_tokenizer(folder.write("vocab.txt", "[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\nhel\r\n##lo"));
+  EXPECT_EQ(t->encode("hello hel lo"), (std::vector<int32_t>{4, 5, 4, 1}));
 }
 
 TEST(Tokenizer, AWordThatBeginsWithAKnownPieceIsUnknownAsWhole) {
   const test::Folder folder;
-  const Tokenizer t(folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhel\n##lo\n"));
-  EXPECT_EQ(t.encode("hellox hello"), (std::vector<int32_t>{1, 4, 5}));
+  const auto t = open_tokenizer(folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhel\n##lo\n"));
+  EXPECT_EQ(t->encode("hellox hello"), (std::vector<int32_t>{1, 4, 5}));
 }
 
 TEST(Tokenizer, BadVocabularies) {
   const test::Folder folder;
-  const auto open = [](const std::string& path) { return caught([&] { Tokenizer t(path); }); };
+  const auto open = [](const std::string& path) { return caught([&] { open_tokenizer(path); }); };
   expect_told(open(folder.write("empty.txt", "")), ErrorCode::config, "empty.txt is empty", "0 bytes");
   expect_told(open(folder.write("binary.txt", std::string("GGUF\0\1\2", 7))), ErrorCode::config, "binary.txt", "binary");
   for (const char* missing : {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}) {
@@ -134,7 +136,7 @@ TEST(Tokenizer, BadVocabularies) {
     expect_told(open(folder.write("v.txt", text)), ErrorCode::config, "v.txt", std::string("no line ") + missing);
   }
   expect_told(open(folder / "none.txt"), ErrorCode::not_found, "none.txt", "No such file");
-  expect_told(open(folder.path()), ErrorCode::config, "not a file", "folder");
+  expect_told(open(folder / "nowhere"), ErrorCode::not_found, "nowhere", "No such file");
 }
 
 }  // namespace
