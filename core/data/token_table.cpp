@@ -12,15 +12,23 @@ namespace {
 constexpr int64_t kLargestId = 100'000'000;
 constexpr int32_t kSegments = 2;
 
+// Of a message that has parts of a file in it.
+std::string one_line(const std::string& text) {
+  std::string buffer, line(valid_utf8(std::string_view(text).substr(0, 200), buffer));
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return line;
+}
+
 }  // namespace
 
 void TokenReader::unknown(const std::string& what) const {
-  throw Error(ErrorCode::config, path_ + ": " + what.substr(0, 200), "this part of a tokenizer is not known here",
+  throw Error(ErrorCode::config, path_ + ": " + one_line(what), "this part of a tokenizer is not known here",
               "use a tokenizer of BERT, RoBERTa, GPT-2 or LLaMA");
 }
 
 void TokenReader::wrong(const std::string& what, const std::string& why) const {
-  throw Error(ErrorCode::config, path_ + what.substr(0, 200), why, "get the tokenizer's files again");
+  throw Error(ErrorCode::config, path_ + one_line(what), one_line(why), "get the tokenizer's files again");
 }
 
 int32_t TokenReader::id_from(const Json& json) const {

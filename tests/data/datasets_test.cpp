@@ -134,6 +134,16 @@ TEST(Check, CountsUnknownTokensAndImages) {
   EXPECT_EQ(images.class_rows, (std::vector<int64_t>{1, 0, 2}));
 }
 
+TEST(Check, RunningTextHasNoClasses) {
+  const Folder folder;
+  const std::string path = folder.write("a.txt", "a running text of 31 characters");
+  const DataReport bytes = check_dataset({.path = path, .length = 10});
+  EXPECT_EQ(bytes.info.rows, 4);
+  EXPECT_TRUE(bytes.class_rows.empty());
+  EXPECT_EQ(bytes.longest, 10);
+  EXPECT_EQ(check_dataset({.path = path, .vocab = test::kVocab}).longest, 6);
+}
+
 TEST(Check, ExplainsTheFirstBadLine) {
   const Folder folder;
   const std::string path = folder.write("t.tsv", "sentence\tlabel\nx\t0\ny\nz\n");

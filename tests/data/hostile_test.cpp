@@ -74,7 +74,9 @@ void read_all(const DataSpec& spec) {
 TEST(Hostile, TextsWithColumns) {
   const std::string csv = "id,review,mood\n1,\"Good, and\ncheap\",glad\n2,\"She said \"\"no\"\"\",angry\n3,plain,calm\n";
   const std::string json = "{\"review\": \"one two\", \"mood\": \"glad\"}\n{\"review\": \"three \\\"four\\\"\", \"mood\": \"calm\"}\n";
-  const auto read = [](const std::string& path) { read_all({.path = path, .columns = {"review", "", "mood"}, .assets = test::kAssets}); };
+  const Folder folder;
+  const std::string vocab = folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\none\ngood\n");  // read in no time
+  const auto read = [&](const std::string& path) { read_all({.path = path, .vocab = vocab, .columns = {"review", "", "mood"}}); };
   read_damaged(".csv", csv, 150, read);
   read_damaged(".jsonl", json, 150, read);
 }

@@ -246,7 +246,7 @@ TEST(TokenizerFiles, ThatAreWrongGetOneClearError) {
               {{"token 9999 stands around texts", "tokens", [](Json& f) { f["post_processor"]["special_tokens"]["<s>"]["ids"] = {9999}; }},
                {"the segment 7", unknown, [](Json& f) { f["post_processor"]["pair"][2]["SpecialToken"]["type_id"] = 7; }},
                {"leaves out a text", unknown, [](Json& f) { f["post_processor"]["pair"].erase(1); }}});
-  check_wrong("bert_cased", {{"has no token [odd]", "unknown words", [](Json& f) { f["model"]["unk_token"] = "[odd]"; }},
+  check_wrong("bert_cased", {{"has no token [odd one]", "unknown words", [](Json& f) { f["model"]["unk_token"] = "[odd\none]"; }},
                              {"a normalizer of type NFC", unknown, [](Json& f) { f["normalizer"]["type"] = "NFC"; }},
                              {"a pre-tokenizer of type Whitespace", unknown, [](Json& f) { f["pre_tokenizer"]["type"] = "Whitespace"; }},
                              {"words that are not split", unknown, [](Json& f) { f["pre_tokenizer"] = nullptr; }},

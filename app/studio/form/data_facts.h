@@ -11,6 +11,7 @@ namespace comera::studio {
 struct DataQuestion {
   std::string set, vocab;  // as in the config, as are
   ColumnNames columns = {};
+  bool masked = false;  // for a masked language model
   bool operator==(const DataQuestion&) const = default;
 };
 

@@ -246,7 +246,8 @@ void form_changed(UiState& ui, const std::string& path) {
   form.pace_number = form.pacer->ask({form.config, ui.store ? ui.store->path() : ui.store_path});
   const DataQuestion data{form.config.data.set,
                           form.config.data.vocab,
-                          {form.config.data.text_column, form.config.data.second_column, form.config.data.label_column}};
+                          {form.config.data.text_column, form.config.data.second_column, form.config.data.label_column},
+                          form.config.model.task == "masked"};
   if (data == form.data_wanted) return;
   form.data_wanted = data;
   if (!data.set.empty() && !form.facts()) form.data_reader->ask(data);
