@@ -6,7 +6,7 @@
 #include <iostream>
 #include <memory>
 
-#include "app/cli/cli.h"
+#include "app/cli/folder.h"
 #include "app/figure/raster.h"
 #include "app/figure/run_picture.h"
 #include "core/base/remove_later.h"
@@ -17,6 +17,7 @@
 #include "core/store/run_reader.h"
 #include "core/store/trace.h"
 #include "core/train/model_export.h"
+#include "core/train/model_import.h"
 
 namespace comera::cli {
 namespace {
@@ -149,19 +150,11 @@ int import_file(const Context& context, const Options& options) {
   std::vector<Compressed> compressed;
   const std::string id = store_model(store, options.run, known ? &config : nullptr, options.name, &compressed);
   if (context.json) {
-    Json layers = Json::array();
-    for (const Compressed& c : compressed)
-      layers.push_back({{"layer", c.layer}, {"dense_entries", c.dense}, {"entries", c.entries}, {"relative_error", c.error}});
-    print_json({{"runs", {id}}, {"checkpoint", RunReader(store).checkpoints(id).front().path}, {"tensor_trains", layers}});
+    print_json(
+        {{"runs", {id}}, {"checkpoint", RunReader(store).checkpoints(id).front().path}, {"tensor_trains", tensor_trains_json(compressed)}});
     return 0;
   }
-  for (const Compressed& c : compressed) {
-    char text[200];
-    std::snprintf(text, sizeof text, "%-24s %10lld -> %8lld entries (%.1fx), relative error %.3g", c.layer.c_str(),
-                  static_cast<long long>(c.dense), static_cast<long long>(c.entries),
-                  static_cast<double>(c.dense) / static_cast<double>(c.entries), c.error);
-    note(context, text);
-  }
+  note_tensor_trains(context, compressed);
   std::cout << id << "\n";
   return 0;
 }

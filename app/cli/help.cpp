@@ -18,7 +18,9 @@ const std::map<std::string, const char*>& examples() {
        "  comera train demo\n"
        "  comera train encoder2-nli --steps 2000 --set method.comera.target=0.2\n"
        "  comera train demo --method galore+adam8bit --set method.galore.rank=32\n"
-       "  comera train demo --edit 500:stage=late --edit 800:rank.cap.fc0.2=8"},
+       "  comera train demo --edit 500:stage=late --edit 800:rank.cap.fc0.2=8\n"
+       "  comera train hf:bert-folder --data reviews.csv --task classify --method lora\n"
+       "  comera train hf:llama-folder --data texts --task lm --method comera --tt-error 0.1"},
       {"resume",
        "  comera resume RUN\n"
        "  comera resume RUN --from-step 500 --extend 1000"},
@@ -29,7 +31,8 @@ const std::map<std::string, const char*>& examples() {
       {"plan",
        "  comera plan encoder6-mnli\n"
        "  comera plan encoder6-mnli --all-methods --set train.batch=32\n"
-       "  comera plan demo --set train.batch=64 --json"},
+       "  comera plan demo --set train.batch=64 --json\n"
+       "  comera plan hf:llama-folder --method comera --tt-error 0.1"},
       {"duel",
        "  comera duel demo --methods adamw,galore,comera --steps 1000\n"
        "  comera duel demo --memory 32MiB --seeds 3 --set train.max_steps_per_s=0 -o pareto.svg"},

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "app/cli/cli.h"
+#include "app/cli/folder.h"
 #include "app/plan_rows.h"
 #include "core/train/method_plans.h"
 
@@ -16,7 +16,7 @@ Json memory_json(const MemoryByPurpose& memory) {
   return json;
 }
 
-void print_plan_json(const std::string& name, const Forecast& forecast) {
+void print_plan_json(const std::string& name, const Forecast& forecast, const std::optional<FolderRun>& folder) {
   Json layers = Json::array();
   for (const ForecastLayer& layer : forecast.layers)
     layers.push_back({{"name", layer.name},
@@ -25,27 +25,30 @@ void print_plan_json(const std::string& name, const Forecast& forecast) {
                       {"ranks", layer.ranks},
                       {"entries", layer.entries},
                       {"dense_entries", layer.dense_entries}});
-  print_json({{"config", name},
-              {"parameters",
-               {{"all", forecast.parameters},
-                {"trainable", forecast.trainable},
-                {"tensorised", forecast.tensorised},
-                {"rank_values", forecast.rank_values},
-                {"dense_equivalent", forecast.dense_equivalent},
-                {"tensorised_dense_equivalent", forecast.tensorised_dense}}},
-              {"compression", {{"model", forecast.model_compression()}, {"tensorised", forecast.tensorised_compression()}}},
-              {"memory", memory_json(forecast.memory)},
-              {"flops", {{"step", forecast.work.gemm_flops}}},
-              {"traffic", {{"step_bytes", forecast.work.other_bytes}}},
-              {"layers", layers}});
+  Json document = {{"config", name},
+                   {"parameters",
+                    {{"all", forecast.parameters},
+                     {"trainable", forecast.trainable},
+                     {"tensorised", forecast.tensorised},
+                     {"rank_values", forecast.rank_values},
+                     {"dense_equivalent", forecast.dense_equivalent},
+                     {"tensorised_dense_equivalent", forecast.tensorised_dense}}},
+                   {"compression", {{"model", forecast.model_compression()}, {"tensorised", forecast.tensorised_compression()}}},
+                   {"memory", memory_json(forecast.memory)},
+                   {"flops", {{"step", forecast.work.gemm_flops}}},
+                   {"traffic", {{"step_bytes", forecast.work.other_bytes}}},
+                   {"layers", layers}};
+  if (folder) document["weights"] = weights_json(folder->weights);
+  print_json(document);
 }
 
-int plan(const Context& context, const std::string& name, const RunConfig& config) {
-  const Forecast forecast = make_forecast(config);
+int plan(const Context& context, const std::string& name, const RunConfig& config, const std::optional<FolderRun>& folder) {
+  const Forecast forecast = make_forecast(config, folder ? folder->weights.ranks : LiveRanks());
   if (context.json) {
-    print_plan_json(name, forecast);
+    print_plan_json(name, forecast, folder);
     return 0;
   }
+  if (folder) note_weights(context, folder->weights);
   std::vector<std::vector<std::string>> rows;
   for (const PlanRow& row : plan_rows(forecast))
     rows.push_back({std::string(2 * static_cast<size_t>(row.level), ' ') + row.what, row.count, row.note});
@@ -125,14 +128,19 @@ void add_plan(Verb& program, Context& context) {
     std::string name;
     std::vector<std::string> sets;
     bool all_methods = false;
+    FolderOptions folder;
   };
   auto options = std::make_shared<Options>();
-  verb.option("config", options->name, "preset or file; - for stdin").required();
+  verb.option("config", options->name, "preset or file; - for stdin; hf:FOLDER for a folder of the transformers library").required();
+  options->folder.add_to(verb);
   verb.settings(options->sets);
   verb.flag("--all-methods", options->all_methods, "memory under every method side by side, smallest peak first");
   verb.does([&context, options] {
-    const RunConfig config = load_config(options->name, options->sets);
-    return options->all_methods ? plan_methods(context, options->name, config) : plan(context, options->name, config);
+    std::vector<std::string> sets = options->sets;
+    options->folder.add_to(sets);
+    const std::optional<FolderRun> folder = folder_run(options->name, sets, options->folder);
+    const RunConfig config = folder ? folder->config : load_config(options->name, sets);
+    return options->all_methods ? plan_methods(context, options->name, config) : plan(context, options->name, config, folder);
   });
 }
 

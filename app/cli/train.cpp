@@ -1,14 +1,19 @@
 // comera train | resume | fork: a session with a progress view. The first Ctrl-C stops after the step with a
 // checkpoint, the second quits at once (follow.h).
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
 
-#include "app/cli/cli.h"
+#include "app/cli/folder.h"
 #include "app/cli/follow.h"
+#include "core/base/paths.h"
+#include "core/base/remove_later.h"
 #include "core/config/metrics.h"
 
 namespace comera::cli {
@@ -19,6 +24,7 @@ struct TrainOptions {
   double grace = 30;
   std::vector<std::string> sets, edits, tags;
   int64_t steps = 0, seed = -1, extend = 0, at_step = -1;
+  FolderOptions folder;
 };
 
 Json metrics_json(const Snapshot& s) {
@@ -110,8 +116,8 @@ void write_events(std::ostream& out, const Records& records) {
   for (const auto& [step, text] : lines) out << text << "\n";
 }
 
-// Runs a session to its end and prints the result.
-int follow(const Context& context, SessionStart start, const TrainOptions& options) {
+// Runs a session to its end and prints the result. `more`: keys of the document.
+int follow(const Context& context, SessionStart start, const TrainOptions& options, const Json& more = Json::object()) {
   const std::string& events_path = options.events;
   check_stdout(context, events_path, "--events FILE");
   std::ofstream events_file;
@@ -138,6 +144,7 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
   const bool saved = last->store_problem.empty();
   const Error unsaved = not_saved(*last);
   Json document = result_json(*last);
+  document.update(more);
   if (!saved)
     document["error"] = {
         {"code", static_cast<int>(unsaved.code())}, {"message", unsaved.what()}, {"why", unsaved.why()}, {"hint", unsaved.hint()}};
@@ -185,8 +192,20 @@ int train(const Context& context, const TrainOptions& options) {
   if (options.seed >= 0) sets.push_back("train.seed=" + std::to_string(options.seed));
   if (!options.device.empty()) sets.push_back("train.device=" + options.device);
   if (!options.name.empty()) sets.push_back("name=" + options.name);
-  start.config = load_config(options.config, sets);
-  return follow(context, std::move(start), options);
+  options.folder.add_to(sets);
+  const std::optional<FolderRun> folder = folder_run(options.config, sets, options.folder);
+  if (!folder) {
+    start.config = load_config(options.config, sets);
+    return follow(context, std::move(start), options);
+  }
+  note_weights(context, folder->weights);
+  start.config = folder->config;
+  start.imported = std::filesystem::absolute(folder->weights.path).lexically_normal().string();
+  paths::ensure_folder_of(start.store);
+  start.weights = start.store + ".weights-" + std::to_string(::getpid()) + ".safetensors";
+  const RemoveLater remove_weights(start.weights);
+  write_start(folder->weights, start.config, start.weights);
+  return follow(context, std::move(start), options, {{"weights", weights_json(folder->weights)}});
 }
 
 int resume(const Context& context, const TrainOptions& options) {
@@ -225,8 +244,10 @@ void add_train(Verb& program, Context& context) {
     verb.option("--name", options->name, "name of the new run");
     verb.option("--tag", options->tags, "tag of the new run; may be given several times").take_all();
   };
-  Verb train_verb = program.verb("train", "train a preset or a config file");
-  train_verb.option("config", options->config, "preset or file; - for stdin").required();
+  Verb train_verb = program.verb("train", "train a preset, a config file or a model folder");
+  train_verb.option("config", options->config, "preset or file; - for stdin; hf:FOLDER for a folder of the transformers library")
+      .required();
+  options->folder.add_to(train_verb);
   train_verb.option("--steps", options->steps, "steps to train").positive();
   train_verb.option("--seed", options->seed, "seed of all random numbers").not_negative();
   train_verb.option("--device", options->device, "auto, cpu or cuda:N");

@@ -87,6 +87,8 @@ const FieldEntry* find_setting(const std::string& path);  // null = no such sett
 // given, tells for each setting that is not built-in where it came from. Throws Error(config) that names every problem of a source.
 using ConfigOrigins = std::map<std::string, std::string>;  // path of the setting -> source
 RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets, ConfigOrigins* origins = nullptr);
+// The same with settings that are in no file in place of the named one; `source` is their name in `origins` and messages.
+RunConfig load_config(const Json& named, const std::string& source, const std::vector<std::string>& sets, ConfigOrigins* origins = nullptr);
 // path=value texts, in order, then the check of the whole.
 void set_config(RunConfig& config, const std::vector<std::string>& sets);
 RunConfig config_from_json(const Json& json, const std::string& source_name);

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -78,15 +79,20 @@ void note_origins(const Json& json, const std::string& prefix, const std::string
   }
 }
 
-void read_layer(RunConfig& config, const std::string& path, const std::string& source, ConfigOrigins* origins) {
-  std::ostringstream piped;
-  if (path == "-") piped << std::cin.rdbuf();
-  const std::string name = path == "-" ? "stdin" : path;
-  const Json json = with_current_names(path == "-" ? parse_json(piped.str(), name) : read_json_file(path), name);
+// `name`: of the settings in messages.
+void take_layer(RunConfig& config, const Json& settings, const std::string& name, const std::string& source, ConfigOrigins* origins) {
+  const Json json = with_current_names(settings, name);
   std::vector<Problem> problems;
   fields_from_json(fields_of(config), json, problems);
   throw_problems(problems, name);
   note_origins(json, "", source, origins);
+}
+
+void read_layer(RunConfig& config, const std::string& path, const std::string& source, ConfigOrigins* origins) {
+  std::ostringstream piped;
+  if (path == "-") piped << std::cin.rdbuf();
+  const std::string name = path == "-" ? "stdin" : path;
+  take_layer(config, path == "-" ? parse_json(piped.str(), name) : read_json_file(path), name, source, origins);
 }
 
 std::string variable_of(const std::string& path) {
@@ -125,28 +131,42 @@ std::vector<std::string> environment_sets(RunConfig& config) {
   return sets;
 }
 
-}  // namespace
-
-RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets, ConfigOrigins* origins) {
+// The layers below and above the one that `named` reads; it returns its name for messages.
+RunConfig load_layers(const std::vector<std::string>& sets, ConfigOrigins* origins,
+                      const std::function<std::string(RunConfig& config, ConfigOrigins* origins)>& named) {
   RunConfig config;
   ConfigOrigins unasked;
   if (!origins) origins = &unasked;
   for (const std::string& path : paths::config_files())
     if (fs::exists(path)) read_layer(config, path, path, origins);
-  std::string named;
-  if (!name_or_path.empty()) {
-    named = path_of_config(name_or_path);
-    read_layer(config, named, name_or_path, origins);
-    if (config.name.empty()) config.name = named == "-" ? "stdin" : fs::path(named).stem().string();
-  }
+  const std::string name = named(config, origins);
   const std::vector<std::string> variables = environment_sets(config);
   apply_sets(config, variables, "the environment");
   apply_sets(config, sets, "--set");
   for (const std::string& set : variables) (*origins)[current_path(set.substr(0, set.find('=')))] = "environment";
   for (const std::string& set : sets) (*origins)[current_path(set.substr(0, set.find('=')))] = "--set";
   if (!origins->contains("method.adam.eps")) config.method.adam.eps = config.method.chosen().eps;
-  validate_config(config, !sets.empty() ? "--set" : !variables.empty() ? "the environment" : named);
+  validate_config(config, !sets.empty() ? "--set" : !variables.empty() ? "the environment" : name);
   return config;
+}
+
+}  // namespace
+
+RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets, ConfigOrigins* origins) {
+  return load_layers(sets, origins, [&](RunConfig& config, ConfigOrigins* origins) -> std::string {
+    if (name_or_path.empty()) return "";
+    const std::string named = path_of_config(name_or_path);
+    read_layer(config, named, name_or_path, origins);
+    if (config.name.empty()) config.name = named == "-" ? "stdin" : fs::path(named).stem().string();
+    return named;
+  });
+}
+
+RunConfig load_config(const Json& named, const std::string& source, const std::vector<std::string>& sets, ConfigOrigins* origins) {
+  return load_layers(sets, origins, [&](RunConfig& config, ConfigOrigins* origins) {
+    take_layer(config, named, source, source, origins);
+    return source;
+  });
 }
 
 std::string assets_folder() {

@@ -1,5 +1,6 @@
 // Tensor trains as plain matrices and back, on the host in double: for exports, imports, and for tests.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,13 @@ class TrainPlaces {
   int64_t out_ = 1, count_ = 0;
 };
 
-// The cores of a layer that come nearest to a matrix or table (TT-SVD, Oseledets 2011; METHODS.md 1.11), at the ranks that they have.
+// The cores of a layer that come nearest to a matrix or table (TT-SVD, Oseledets 2011; METHODS.md 1.11), at the ranks that the layer has, or
+// with `most_error` at the smallest ones, bond after bond, that keep `error` at most that.
 struct TrainOfMatrix {
   std::vector<std::vector<double>> cores;
-  double error = 0;  // of all entries together, relative to their root sum of squares
+  double error = 0;            // of all entries together, relative to their root sum of squares
+  std::vector<int64_t> ranks;  // of the bonds
 };
-TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix);
+TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, std::optional<double> most_error = {});
 
 }  // namespace comera

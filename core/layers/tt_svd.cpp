@@ -21,9 +21,29 @@ Tensor on_host(std::vector<double>& values, int64_t rows, int64_t columns) {
   return Tensor(values.data(), {rows, columns}, DType::f64);
 }
 
+// The smallest rank that leaves out at most `square` of the rest (R, C) of a matrix: row p of `next` is as long as singular value p.
+int64_t rank_for(const std::vector<double>& next, int64_t values, double square) {
+  const auto columns = next.size() / static_cast<size_t>(values);
+  double left_out = 0;
+  for (int64_t rank = values; rank > 1; --rank) {
+    const double* row = next.data() + static_cast<size_t>(rank - 1) * columns;
+    for (size_t i = 0; i < columns; ++i) left_out += row[i] * row[i];
+    if (left_out > square) return rank;
+  }
+  return 1;
+}
+
+// The first `rank` columns of (rows, columns).
+std::vector<double> leading(const std::vector<double>& basis, int64_t columns, int64_t rank) {
+  std::vector<double> out;
+  for (size_t row = 0; row < basis.size(); row += static_cast<size_t>(columns))
+    out.insert(out.end(), basis.begin() + static_cast<long>(row), basis.begin() + static_cast<long>(row) + rank);
+  return out;
+}
+
 }  // namespace
 
-TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix) {
+TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, std::optional<double> most_error) {
   const std::unique_ptr<Device> device = open_cpu_device(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   Ops& ops = device->ops();
   const TrainPlaces places(layer);
@@ -35,13 +55,26 @@ TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix) 
   const double whole = length(rest);
 
   TrainOfMatrix out;
-  for (size_t k = 0; k + 1 < layer.cores.size(); ++k) {
+  double may_go = most_error ? *most_error * whole * (*most_error * whole) : 0;  // of the sum of squares
+  const size_t bonds = layer.cores.size() - 1;
+  for (size_t k = 0; k < bonds; ++k) {
     const Shape& shape = layer.cores[k]->shape;
-    const int64_t rank = shape[-1], rows = shape.count() / rank, columns = static_cast<int64_t>(rest.size()) / rows;
+    const int64_t mode = shape.count() / (shape[0] * shape[-1]), rows = (k > 0 ? out.ranks.back() : 1) * mode;
+    const int64_t columns = static_cast<int64_t>(rest.size()) / rows;
+    int64_t rank = most_error ? std::min(rows, columns) : shape[-1];
     CHECK(rank <= std::min(rows, columns), layer.name << ": rank " << rank << " of " << rows << " x " << columns);
     std::vector<double> basis(static_cast<size_t>(rows * rank)), next(static_cast<size_t>(rank * columns));
     ops.run(op::SingularBasis{on_host(basis, rows, rank), on_host(rest, rows, columns), true});
     ops.gemm(on_host(next, rank, columns), on_host(basis, rows, rank), true, on_host(rest, rows, columns), false);
+    if (most_error) {  // an equal share of what may still go for each bond that is left
+      const double before = length(rest);
+      const int64_t whole_rank = rank;
+      rank = rank_for(next, whole_rank, may_go / static_cast<double>(bonds - k));
+      basis = leading(basis, whole_rank, rank);
+      next.resize(static_cast<size_t>(rank * columns));
+      may_go -= std::max(0.0, before * before - length(next) * length(next));
+    }
+    out.ranks.push_back(rank);
     out.cores.push_back(std::move(basis));
     rest = std::move(next);
   }

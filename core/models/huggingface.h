@@ -1,6 +1,7 @@
 // Model folders as the transformers library writes and reads them: config.json, and model.safetensors or its shards with their index.
 // Language models: LlamaForCausalLM and GPT2LMHeadModel; classifiers: BERT, RoBERTa and DistilBERT (...ForSequenceClassification), of
-// images ViTForImageClassification. Newer and older names and settings. All dropouts outside of attention are one here.
+// images ViTForImageClassification; masked language models: BERT and RoBERTa (...ForMaskedLM). A folder without a head (...Model), or with
+// that of another task, can be read with a new head. Newer and older names and settings. All dropouts outside of attention are one here.
 #pragma once
 #include <functional>
 #include <map>
@@ -36,8 +37,11 @@ class HuggingFaceFolder {
   std::map<std::string, const SafetensorsFile*> of_;
 };
 
-// The model that config.json describes. Throws Error(config) for an architecture or a setting that no model here has.
-ModelConfig model_of_folder(const HuggingFaceFolder& folder);
+// The model that config.json describes, with a head for `task` (a choice of model.task; "": that of the folder). Throws Error(config) for
+// an architecture or a setting that no model here has, sizes out of range, and a task that the architecture has no head for.
+ModelConfig model_of_folder(const HuggingFaceFolder& folder, const std::string& task = "");
+// Whether the head of the folder is for another task or another number of classes than the model's.
+bool needs_new_head(const HuggingFaceFolder& folder, const ModelConfig& model);
 
 // transposed: (in, out) where ours is (out, in); channels_first: (out, channels, rows, columns) of a convolution where ours is (out, rows x
 // columns x channels).
@@ -72,10 +76,11 @@ PixelScale pixel_scale_of_folder(const std::string& path);
 // The preprocessor_config.json of an image model.
 Json preprocessor_config(const ModelConfig& model, const PixelScale& scale);
 
-// put(parameter, values) for each dense parameter, one tensor of the folder at a time. Throws Error(config) for a tensor that is missing,
-// has another shape than config.json says, or is one that the model does not have.
-void read_folder(const HuggingFaceFolder& folder, const ModelConfig& model,
-                 const std::function<void(const std::string& param, const std::vector<double>& values)>& put);
+// put(parameter, values) for each dense parameter, one tensor of the folder at a time; an empty `put`: nothing is read but names and
+// shapes. Returns the parameters that the folder does not have: those of a new head (needs_new_head). Throws Error(config), before the
+// first `put`, for another tensor that is missing, has another shape than config.json says, or is one that the model does not have.
+std::vector<std::string> read_folder(const HuggingFaceFolder& folder, const ModelConfig& model,
+                                     const std::function<void(const std::string& param, const std::vector<double>& values)>& put);
 
 // Writes a folder that read_folder() gives back bit for bit where `dtype` ("float32", "bfloat16", "float16") holds the values.
 // values(parameter): of each dense parameter. `scale`: of an image model's pixels. Throws Error(storage).

@@ -23,9 +23,10 @@ struct StartEvent {  // of a run or a fork
   std::optional<LiveRanks> held = {};
   std::optional<std::map<std::string, int64_t>> caps = {};
   std::optional<std::map<std::string, double>> weights = {};
+  std::optional<std::string> imported = {};  // the file or folder that its first weights are from
   static void fields(auto& e, auto& see) {
     see("device", e.device), see("blas", e.blas), see("parent", e.parent), see("fork_step", e.fork_step), see("late", e.late);
-    see("held", e.held), see("caps", e.caps), see("weights", e.weights);
+    see("held", e.held), see("caps", e.caps), see("weights", e.weights), see("imported", e.imported);
   }
 };
 

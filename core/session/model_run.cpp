@@ -11,12 +11,13 @@
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/base/remove_later.h"
+#include "core/records/events.h"
 #include "core/store/process.h"
 #include "core/store/run_reader.h"
 #include "core/store/run_writer.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/checkpoint.h"
-#include "core/train/model_export.h"
+#include "core/train/model_import.h"
 
 namespace comera {
 namespace fs = std::filesystem;
@@ -109,9 +110,12 @@ std::string store_model(const std::string& store, const std::string& path, const
   if (carried.checkpoint) {
     std::error_code error;
     if (!fs::copy_file(path, part, error)) throw Error(ErrorCode::storage, "cannot copy " + path, error.message(), "free some disk space");
+  } else if (is_model_folder(path)) {
+    FolderWeights weights = read_weights(path, config);
+    write_start(weights, config, part);
+    if (compressed) *compressed = std::move(weights.compressed);
   } else {
-    std::vector<Compressed> made = import_model(path, config, part);
-    if (compressed) *compressed = std::move(made);
+    import_model(path, config, part);
   }
   RunStart start;
   start.name = config.name;
@@ -127,7 +131,7 @@ std::string store_model(const std::string& store, const std::string& path, const
   std::snprintf(file, sizeof file, "/step-%09lld.safetensors", static_cast<long long>(carried.step));
   fs::rename(part, folder + file);
   writer.checkpoint(carried.step, folder + file, static_cast<int64_t>(fs::file_size(folder + file)), "import");
-  writer.event(carried.step, "start", Json{{"imported", fs::absolute(path).string()}}.dump());
+  writer.event(carried.step, StartEvent::kind, json_of(StartEvent{.imported = fs::absolute(path).string()}).dump());
   if (carried.checkpoint) {
     RunSummary summary;
     summary.step = carried.step;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/config/config.h"
-#include "core/train/model_export.h"
+#include "core/train/model_import.h"
 
 namespace comera {
 

@@ -78,13 +78,12 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
   Comparer comparer(reader, source.id, result);
   const std::unique_ptr<Device> device = open_device(source.config.train.device, static_cast<int>(source.config.train.threads));
   const RunData data = open_run_data(source.config, source);
-  // A fork begins with the weights of its parent, which are in its first checkpoint.
+  // A fork begins with the weights of its parent, an import with those of a file: they are in its first checkpoint.
   auto start = source.checkpoints.upper_bound(std::max(steps.after, source.fork_step));
-  const bool from_checkpoint = start != source.checkpoints.begin() && (source.is_fork() || steps.after > 0);
+  const bool from_checkpoint = start != source.checkpoints.begin() && (source.begins_with_checkpoint() || steps.after > 0);
   if (from_checkpoint) --start;
-  if (source.is_fork() && (!from_checkpoint || start->first < source.fork_step))
-    throw Error(ErrorCode::not_found, "run " + source.id + " cannot be computed again", "the checkpoint it was forked from is gone",
-                "reproduce its parent " + source.parent);
+  if (source.begins_with_checkpoint() && (!from_checkpoint || start->first < source.fork_step))
+    throw source.lacks_first_checkpoint();
   Trainer trainer(from_checkpoint ? checkpoint_config(start->second) : source.config, data.train, data.validation, *device, comparer);
   if (from_checkpoint)
     trainer.restore(start->second);

@@ -288,7 +288,7 @@ void Runner::checkpoint(const char* kind, bool last) {
   if (recorder_.writer()->flush()) prune_checkpoints();
 }
 
-// Keeps the newest ones, the first of a fork (its start), and the one nearest after the best score.
+// Keeps the newest ones, the first of a run that begins with it (a fork, an import), and the one nearest after the best score.
 void Runner::prune_checkpoints() {
   const int64_t keep = trainer_->config().train.keep_checkpoints;
   const int64_t scored = trainer_->state().best_step;  // 0 = no step was
@@ -298,7 +298,7 @@ void Runner::prune_checkpoints() {
   int64_t surplus = static_cast<int64_t>(checkpoints_.size()) - keep;
   for (auto it = checkpoints_.begin(); it != checkpoints_.end() && surplus > 0;) {
     --surplus;
-    if (it->first == best_step || (it->first == first && is_fork_)) {
+    if (it->first == best_step || (it->first == first && keeps_start_)) {
       ++it;
       continue;
     }

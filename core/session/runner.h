@@ -29,6 +29,7 @@ class Runner {
 
   void prepare();
   void begin_new();
+  void begin_with_weights();
   void begin_resume();
   void begin_fork();
   StartEvent first_event(const std::string& parent, int64_t fork_step) const;
@@ -80,7 +81,7 @@ class Runner {
   std::string run_id_, checkpoint_folder_;
   std::map<int64_t, std::string> checkpoints_;     // step -> path
   std::string checkpoint_problem_;                 // of the last checkpoint; "" = it was written
-  bool is_fork_ = false;                           // its first checkpoint is its start and stays
+  bool keeps_start_ = false;                       // its first weights are those of its first checkpoint, which stays
   std::vector<std::pair<Ticket, Command>> later_;  // came while the past was computed again, and are not of it
   bool paused_ = false, stop_ = false, stop_checkpoint_ = true;
   int64_t run_until_ = -1;  // pause again at this step

@@ -105,9 +105,27 @@ void Runner::begin_new() {
   make_trainer(start_.config);
   check_changes();
   check_room_to_begin("", 0);
+  if (!start_.weights.empty()) return begin_with_weights();
   begin_record("", 0);
   trainer_->start();
   recorder_.tell(0, StartEvent{device_->name(), device_->blas()});
+  make_changes();
+}
+
+// The log says so before anything can fail: else a resumed run would begin with drawn weights.
+void Runner::begin_with_weights() {
+  recorder_.mute(true);
+  trainer_->restore(start_.weights);
+  recorder_.mute(false);
+  begin_record("", 0);
+  keeps_start_ = true;
+  recorder_.tell(0, StartEvent{.device = device_->name(),
+                               .blas = device_->blas(),
+                               .held = held_ranks(trainer_->engine().params()),
+                               .imported = start_.imported});
+  if (recorder_.writer()) recorder_.writer()->flush();
+  trainer_->report_all();
+  checkpoint("start");
   make_changes();
 }
 
@@ -128,9 +146,7 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
       from = at;
       checkpoint = path;
     }
-  if (checkpoint.empty() && source.is_fork())  // its first weights are its parent's, not those of a fresh start
-    throw Error(ErrorCode::not_found, "run " + source.id + " cannot be computed again", "the checkpoint it was forked from is gone",
-                "fork its parent " + source.parent + " once more");
+  if (checkpoint.empty() && source.begins_with_checkpoint()) throw source.lacks_first_checkpoint();
   recorder_.mute(true);
   make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint), &source);
   check_room();
@@ -172,7 +188,7 @@ void Runner::begin_resume() {
   for (const auto& [at, path] : source.checkpoints)
     if (start_.at_step < 0 || at <= start_.at_step) from = std::max(from, at);
   snapshot_.name = source.config.name;
-  is_fork_ = source.is_fork();
+  keeps_start_ = source.begins_with_checkpoint();
   rebuild(source, from);
   check_changes();  // before the stored run is touched
   checkpoints_ = source.checkpoints;
@@ -337,7 +353,7 @@ void Runner::begin_fork() {
   check_room_to_begin(source.id, step);
   trainer_->restore(bridge);
   recorder_.mute(false);
-  is_fork_ = true;
+  keeps_start_ = true;
   check_changes();
   begin_record(source.id, step);
   trainer_->report_all();

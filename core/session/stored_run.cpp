@@ -26,6 +26,12 @@ std::optional<ScheduledChange> change_of(int64_t step, const std::string& kind, 
   return {};
 }
 
+Error StoredRun::lacks_first_checkpoint() const {
+  return {ErrorCode::not_found, "run " + id + " cannot be computed again",
+          is_fork() ? "the checkpoint it was forked from is gone" : "the checkpoint of its first weights is gone",
+          is_fork() ? "fork its parent " + parent + " once more" : "start once more from " + imported};
+}
+
 StoredRun load_stored_run(const std::string& store, const std::string& id_or_name) {
   const RunReader reader(store);
   const RunRow row = reader.find(id_or_name);
@@ -40,6 +46,7 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
   const Series steps = reader.metric(row.id, "train_loss");
   run.step = steps.steps.empty() ? row.summary.step : steps.steps.back();
   for (const EventRow& event : reader.events(row.id)) {
+    if (event.kind == StartEvent::kind) run.imported = read_event<StartEvent>(event.body).imported.value_or("");
     const auto change = change_of(event.step, event.kind, event.body);
     if (!change) continue;
     if (change->path.empty() || (change->of_stage() && change->value != "late" && change->value != "early"))

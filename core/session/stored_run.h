@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/config/config.h"
 #include "core/data/datasets.h"
 
@@ -35,7 +36,11 @@ struct StoredRun {
   RunConfig config;                            // as it was at the start of the run
   std::vector<ScheduledChange> changes;        // by step
   std::map<int64_t, std::string> checkpoints;  // step -> file that is there
+  std::string imported;                        // the file or folder that its first weights are from; "" = none
   bool is_fork() const { return !parent.empty(); }
+  // Its first weights are those of its first checkpoint, not those of a fresh start.
+  bool begins_with_checkpoint() const { return is_fork() || !imported.empty(); }
+  Error lacks_first_checkpoint() const;  // of a run that begins with one
 };
 
 // By id, unique beginning, or name. Throws Error(not_found | storage | config).

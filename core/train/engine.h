@@ -35,6 +35,8 @@ class Engine {
  public:
   // Builds the model and plans its memory; takes none yet.
   Engine(const RunConfig& config, Device& device);
+  // Of parameters of other sizes, which `resize` gives them.
+  Engine(const RunConfig& config, Device& device, const std::function<void(ParamSet&)>& resize);
   ~Engine();
   Engine(const Engine&) = delete;
 
@@ -103,7 +105,6 @@ class Engine {
  private:
   static constexpr int kSlots = 4;  // of the ring; more than any lag
 
-  Engine(const RunConfig& config, Device& device, const std::function<void(ParamSet&)>& resize);
   Ctx context(Arena& arena, bool training);
   void plan();
   void refresh_matrices(uint64_t step);

@@ -1,6 +1,7 @@
 #include "core/train/forecast.h"
 
 #include "core/base/error.h"
+#include "core/methods/model_size.h"
 #include "core/train/engine.h"
 
 namespace comera {
@@ -16,9 +17,11 @@ std::unique_ptr<Device> planning_device(const std::string& name) {
 }
 }  // namespace
 
-Forecast make_forecast(const RunConfig& config) {
+Forecast make_forecast(const RunConfig& config, const LiveRanks& ranks) {
   const std::unique_ptr<Device> device = planning_device(config.train.device);
-  Engine engine(config, *device);
+  Engine engine(config, *device, [&](ParamSet& params) {
+    if (!ranks.empty()) set_ranks(params, ranks);
+  });
   Forecast forecast;
   const ParamSet& params = engine.params();
   forecast.parameters = params.count();

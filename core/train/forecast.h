@@ -5,6 +5,7 @@
 
 #include "core/config/config.h"
 #include "core/ops/work.h"
+#include "core/records/sizes.h"
 #include "core/tensor/memory.h"
 #include "core/train/system_memory.h"
 
@@ -35,7 +36,8 @@ struct Forecast {
   }
 };
 
-Forecast make_forecast(const RunConfig& config);
+// `ranks`: of the model's tensor trains, where they are not the config's.
+Forecast make_forecast(const RunConfig& config, const LiveRanks& ranks = {});
 // Throws Error(memory) when the plan does not fit in so many bytes: nothing has been taken then.
 void check_fits(const MemoryByPurpose& planned, int64_t available);
 

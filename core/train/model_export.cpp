@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,11 +9,10 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/data/tokenizer.h"
 #include "core/layers/tt_export.h"
 #include "core/models/huggingface.h"
 #include "core/train/checkpoint.h"
-#include "core/train/trainer.h"
+#include "core/train/engine.h"
 
 namespace comera {
 namespace {
@@ -61,39 +59,6 @@ void each_dense(Engine& engine, const std::function<void(const HostTensor& tenso
     });
   for (const Param& param : engine.params().params())
     if (!gone.contains(&param)) put({param.name, param.shape, to_host(engine.device(), param)});
-}
-
-// The dense matrix NAME.weight of a tensor train NAME; null: there is no such train.
-const RankLayer* train_of(Engine& engine, const std::string& name) {
-  for (const RankLayer& layer : engine.params().rank_layers())
-    if (name == layer.name + ".weight") return &layer;
-  return nullptr;
-}
-
-Compressed take_train(Engine& engine, const RankLayer& layer, const std::vector<double>& matrix) {
-  const TrainOfMatrix train = tt_svd(layer, matrix);
-  Compressed out{layer.name, layer.dense_entries(), 0, train.error};
-  for (size_t k = 0; k < layer.cores.size(); ++k) {
-    from_host(engine.device(), *layer.cores[k], train.cores[k]);
-    out.entries += layer.cores[k]->count();
-  }
-  return out;
-}
-
-// The matrices that a folder has go in as they are, or as tensor trains.
-std::vector<Compressed> take_folder(Engine& engine, const std::string& path) {
-  std::vector<Compressed> out;
-  const HuggingFaceFolder folder(path);
-  read_folder(folder, engine.config().model, [&](const std::string& name, const std::vector<double>& values) {
-    if (const RankLayer* layer = train_of(engine, name)) {
-      out.push_back(take_train(engine, *layer, values));
-    } else {
-      const Param* param = engine.params().find(name);
-      CHECK(param, "no place for " << name);
-      from_host(engine.device(), *param, values);
-    }
-  });
-  return out;
 }
 
 // Axis by axis the larger of two shapes.
@@ -164,84 +129,6 @@ double export_folder(const std::string& path, const std::string& folder, const s
     for (size_t i = 0; i < own.size(); ++i) largest = std::max(largest, std::fabs(own[i] - read[i]));
   });
   return largest;
-}
-
-bool is_model_folder(const std::string& path) { return std::filesystem::is_regular_file(std::filesystem::path(path) / "config.json"); }
-
-RunConfig config_of_folder(const std::string& path) {
-  RunConfig config;
-  config.model = model_of_folder(HuggingFaceFolder(path));
-  config.method.weights = "dense";
-  if (config.model.kind == "vit") {
-    const PixelScale scale = pixel_scale_of_folder(path);
-    config.data.pixel_mean = scale.mean, config.data.pixel_std = scale.std;
-  }
-  config.data.vocab = tokenizer_file_in(std::filesystem::absolute(std::filesystem::path(path)).lexically_normal().string());
-  config.name = std::filesystem::path(path).lexically_normal().filename().string();
-  if (config.name.empty()) config.name = std::filesystem::path(path).parent_path().filename().string();
-  return config;
-}
-
-namespace {
-void save_fresh(Engine& engine, const RunConfig& config, const std::string& output) {
-  Json state = TrainState().to_json();
-  engine.method().save(state);
-  save_checkpoint(engine, config, state, "", output);
-}
-}  // namespace
-
-std::vector<Compressed> import_model(const std::string& path, const RunConfig& config, const std::string& output) {
-  const std::unique_ptr<Device> device = open_device("cpu");
-  // The training state of a fresh run, with the file's parameters in it.
-  Engine engine(config, *device);
-  if (std::filesystem::is_directory(path)) {
-    engine.allocate();
-    std::vector<Compressed> compressed = take_folder(engine, path);
-    save_fresh(engine, config, output);
-    return compressed;
-  }
-  const SafetensorsFile file(path);
-  const bool official = [&] {
-    for (const Param& param : engine.params().params())
-      if (file.has(param.name)) return false;
-    return true;
-  }();
-  const auto name_of_param = [&](const Param& param) { return official ? official_name(param.name) : param.name; };
-  std::set<std::string> names;
-  for (const Param& param : engine.params().params()) names.insert(name_of_param(param));
-  for (const auto& [name, entry] : file.entries())  // integers are buffers of the published model, not parameters
-    if (!names.contains(name) && !is_training_state(name) && entry.dtype.front() != 'I')
-      throw Error(ErrorCode::config, "tensor '" + name + "' has no place in the model", "the file has layers that the config lacks",
-                  "give the config the model was made with: --config");
-  engine.allocate();
-  BondEntries cut;
-  bool smaller = false;
-  for (const RankLayer& layer : engine.params().rank_layers()) {
-    cut.emplace_back();
-    for (const Param* rank : layer.ranks) {
-      const int64_t stored = file.entry(name_of_param(*rank)).count();
-      if (stored < 1 || stored > rank->count())
-        throw Error(ErrorCode::config, "the rank of " + rank->name + " is " + std::to_string(stored) + " in the file",
-                    "the config has " + std::to_string(rank->count()), "give a config with at least the file's ranks");
-      smaller = smaller || stored < rank->count();
-      std::vector<int64_t> keep;
-      for (int64_t i = 0; i < stored; ++i) keep.push_back(i);
-      cut.back().push_back(keep);
-    }
-  }
-  if (smaller) resize_bonds(engine, cut);
-  SafetensorsWriter writer;
-  for (Param& param : engine.params().params()) {
-    const std::string name = name_of_param(param);
-    if (param.kind == ParamKind::factor && !file.has(name)) continue;  // the file has the matrix alone: factors begin as drawn
-    const SafetensorsEntry& entry = file.entry(name);
-    if (entry.shape != sizes(param.shape))
-      throw Error(ErrorCode::config, "tensor '" + name + "' has another shape than the config's " + param.shape.text(),
-                  "the file and the config are of different sizes", "give the config the model was made with: --config");
-    from_host(*device, param, file.values(name));
-  }
-  save_fresh(engine, config, output);
-  return {};
 }
 
 }  // namespace comera

@@ -77,6 +77,34 @@ TEST(TtSvd, SaysTheErrorThatThereIs) {
   }
 }
 
+// Ranks that follow from an error: it is kept, and a rank less in the last bond would break it.
+TEST(TtSvd, TakesTheSmallestRanksForAnError) {
+  for (const Sizes& s : kSizes) {
+    Train train(s.table, s.in, s.out, 1000, s.cores);
+    const Values matrix = noise_values(train.layer().dense_entries(), 3);
+    int64_t before = 1 << 30;
+    for (const double most : {0.0, 0.1, 0.4, 0.8, 2.0}) {
+      const TrainOfMatrix found = tt_svd(train.layer(), matrix, most);
+      EXPECT_LE(found.error, most + 1e-7);
+      ASSERT_EQ(found.ranks.size() + 1, train.layer().cores.size());
+      int64_t entries = 0;
+      for (const Values& core : found.cores) entries += static_cast<int64_t>(core.size());
+      EXPECT_LE(entries, before);
+      before = entries;
+      EXPECT_TRUE(most < 1 || found.ranks == std::vector<int64_t>(found.ranks.size(), 1));
+    }
+  }
+  // One bond: its singular values are those of the matrix with a row mode first.
+  Train two(true, 24, 12, 1000, 2);
+  const Values matrix = noise_values(two.layer().dense_entries(), 5);
+  for (int64_t rank = 1; rank < 6; ++rank) {
+    Train fixed(true, 24, 12, rank, 2), more(true, 24, 12, rank + 1, 2);
+    const double error = tt_svd(fixed.layer(), matrix).error;
+    EXPECT_EQ(tt_svd(two.layer(), matrix, error * (1 + 1e-9)).ranks, std::vector<int64_t>{rank});
+    EXPECT_EQ(tt_svd(two.layer(), matrix, error * (1 - 1e-9)).ranks, std::vector<int64_t>{rank + 1});
+  }
+}
+
 // A matrix that is a train of these ranks comes back.
 TEST(TtSvd, ATrainIsFoundAgain) {
   Train from(false, 30, 24, 3, 3), to(false, 30, 24, 3, 3);

@@ -2,6 +2,7 @@
 // computes the same, and a dense model can be taken over.
 #include "core/config/method.h"
 #include "core/train/model_export.h"
+#include "core/train/model_import.h"
 #include "tests/layers/check_layer.h"
 #include "tests/layers/golden.h"
 #include "tests/methods/scored.h"

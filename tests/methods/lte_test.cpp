@@ -3,6 +3,7 @@
 #include "core/methods/lte.h"
 #include "core/config/method.h"
 #include "core/train/model_export.h"
+#include "core/train/model_import.h"
 #include "tests/layers/check_layer.h"
 #include "tests/layers/golden.h"
 #include "tests/methods/scored.h"

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/config/suggest.h"
 #include "core/train/model_export.h"
+#include "core/train/model_import.h"
 #include "tests/train/small_runs.h"
 
 namespace comera::test {

@@ -1,0 +1,62 @@
+#include "app/cli/folder.h"
+
+#include <cstdio>
+
+namespace comera::cli {
+
+void FolderOptions::add_to(Verb& verb) {
+  verb.option("--data", data, "data.set: a data file, a folder of one, or the name of a set");
+  verb.option("--task", task,
+              "model.task: classify, mlm (masked tokens) or lm (next tokens); a model folder without such a head gets a new one")
+      .one_of({"classify", "mlm", "lm"});
+  verb.option("--tt-error", tt_error,
+              "of a model folder: the smallest ranks for which the relative error of each tensor train is at most this")
+      .not_negative();
+}
+
+void FolderOptions::add_to(std::vector<std::string>& sets) const {
+  if (!data.empty()) sets.push_back("data.set=" + data);
+  if (!task.empty())
+    sets.push_back(std::string("model.task=") + (task == "classify" ? "classification" : task == "mlm" ? "masked" : "language"));
+}
+
+std::optional<FolderRun> folder_run(const std::string& config, const std::vector<std::string>& sets, const FolderOptions& options) {
+  const std::optional<std::string> folder = folder_named(config);
+  const std::optional<double> error = options.tt_error < 0 ? std::optional<double>() : options.tt_error;
+  if (folder) return comera::folder_run(*folder, sets, error);
+  if (error)
+    throw Error(ErrorCode::usage, "--tt-error needs a model folder", config + " begins with drawn weights",
+                "give hf:FOLDER, or ranks: --set model.tt.ffn_in.rank=16");
+  return {};
+}
+
+Json tensor_trains_json(const std::vector<Compressed>& compressed) {
+  Json layers = Json::array();
+  for (const Compressed& c : compressed)
+    layers.push_back(
+        {{"layer", c.layer}, {"dense_entries", c.dense}, {"entries", c.entries}, {"relative_error", c.error}, {"ranks", c.ranks}});
+  return layers;
+}
+
+void note_tensor_trains(const Context& context, const std::vector<Compressed>& compressed) {
+  for (const Compressed& c : compressed) {
+    char text[200];
+    std::snprintf(text, sizeof text, "%-24s %10lld -> %8lld entries (%.1fx), relative error %.3g", c.layer.c_str(),
+                  static_cast<long long>(c.dense), static_cast<long long>(c.entries),
+                  static_cast<double>(c.dense) / static_cast<double>(c.entries), c.error);
+    note(context, text);
+  }
+}
+
+Json weights_json(const FolderWeights& weights) {
+  return {{"folder", weights.path}, {"new_parameters", weights.fresh}, {"tensor_trains", tensor_trains_json(weights.compressed)}};
+}
+
+void note_weights(const Context& context, const FolderWeights& weights) {
+  note_tensor_trains(context, weights.compressed);
+  std::string fresh;
+  for (const std::string& name : weights.fresh) fresh += (fresh.empty() ? "" : ", ") + name;
+  if (!fresh.empty()) note(context, "new head, drawn as for a fresh run: " + fresh);
+}
+
+}  // namespace comera::cli

@@ -1,0 +1,53 @@
+#include "core/session/folder_run.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/data/dataset.h"
+#include "core/session/stored_run.h"
+
+namespace comera {
+namespace {
+
+// The last value that a list of path=value gives to a setting.
+std::optional<std::string> value_in(const std::vector<std::string>& sets, const std::string& path) {
+  std::optional<std::string> value;
+  for (const std::string& set : sets)
+    if (set.starts_with(path + "=")) value = set.substr(path.size() + 1);
+  return value;
+}
+
+// What the folder says of a run, as a config file would.
+Json settings_of(const RunConfig& of_folder) {
+  Json all = config_to_json(of_folder);
+  Json model = {{"kind", all["model"]["kind"]}, {"task", all["model"]["task"]}, {"classes", all["model"]["classes"]}};
+  model["length"] = all["model"]["length"];
+  model[of_folder.model.kind] = all["model"][of_folder.model.kind];
+  Json settings = {{"name", of_folder.name}, {"model", model}, {"method", {{"weights", "dense"}}}};
+  if (!of_folder.data.vocab.empty()) settings["data"]["vocab"] = of_folder.data.vocab;
+  return settings;
+}
+
+}  // namespace
+
+std::optional<std::string> folder_named(const std::string& name) {
+  if (!name.starts_with("hf:")) return {};
+  return name.substr(3);
+}
+
+FolderRun folder_run(const std::string& folder, const std::vector<std::string>& sets, std::optional<double> tt_error) {
+  const RunConfig of_folder = config_of_folder(folder, value_in(sets, "model.task").value_or(""));
+  FolderRun run{load_config(settings_of(of_folder), folder, sets), {}};
+  if (tt_error && !run.config.tensorised())
+    throw Error(ErrorCode::usage, "--tt-error needs tensor trains", "method.weights is " + run.config.method.weights,
+                "add --set method.weights=tt, or --method comera");
+  const bool classes_are_open =
+      run.config.model.task == "classification" && !value_in(sets, "model.classes") && !run.config.data.set.empty();
+  if (classes_are_open && brings_no_head(folder, run.config))
+    run.config.model.classes = std::max<int64_t>(2, open_run_data(run.config).train->info().classes);
+  run.weights = read_weights(folder, run.config, tt_error);
+  return run;
+}
+
+}  // namespace comera

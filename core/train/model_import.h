@@ -1,0 +1,52 @@
+// Models of other programs as checkpoints: safetensors files and folders of the transformers library.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+#include "core/records/sizes.h"
+
+namespace comera {
+
+struct TrainOfMatrix;
+
+// A folder of the transformers library (core/models/huggingface.h).
+bool is_model_folder(const std::string& path);
+// A run of its model with dense matrices and a head for `task` ("": that of the folder), named as the folder, with its tokenizer.
+RunConfig config_of_folder(const std::string& path, const std::string& task = "");
+
+// Whether the folder has no head for the config's task (needs_new_head).
+bool brings_no_head(const std::string& path, const RunConfig& config);
+
+// A matrix that is a tensor train now.
+struct Compressed {
+  std::string layer;
+  int64_t dense = 0, entries = 0;
+  double error = 0;            // relative, of all entries together
+  std::vector<int64_t> ranks;  // of its bonds
+};
+
+// The weights of a folder in the form that a run holds matrices in.
+struct FolderWeights {
+  std::string path;
+  std::vector<Compressed> compressed = {};
+  std::vector<std::string> fresh = {};  // parameters of a new head, which begin as drawn
+  LiveRanks ranks = {};                 // of every layer of the model that is a tensor train, in its order
+  std::shared_ptr<const std::map<std::string, TrainOfMatrix>> trains = {};  // by layer; null: the run has none
+};
+// Brings the matrices that the run holds as tensor trains into them (tt_svd), at the ranks of the config, or with `tt_error` at the
+// smallest ranks for which the relative error of each matrix is at most that; then the config's ranks become the largest of each kind of
+// matrix. Throws Error(config | storage | not_found) for a folder that does not fit the config; no more memory is taken then than the
+// folder is large.
+FolderWeights read_weights(const std::string& folder, RunConfig& config, std::optional<double> tt_error = {});
+// Writes them as a checkpoint of a run with this config, at step 0. Throws Error(storage | memory).
+void write_start(const FolderWeights& weights, const RunConfig& config, const std::string& output);
+
+// Reads a safetensors file with official (or own) names into a checkpoint `output` of a run with this config, at step 0. Ranks may be
+// smaller than the config's. Throws Error(storage | config) naming the tensor that does not fit.
+void import_model(const std::string& file, const RunConfig& config, const std::string& output);
+
+}  // namespace comera
