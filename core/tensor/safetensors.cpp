@@ -15,6 +15,7 @@
 
 #include "core/base/error.h"
 #include "core/base/rounding.h"
+#include "core/tensor/half.h"
 
 namespace comera {
 namespace {
@@ -64,23 +65,6 @@ nlohmann::json parse_header(const std::string& path, const char* text, size_t by
   }
   if (!header.is_object()) unsound(path, "its header is not a JSON object");
   return header;
-}
-
-float half_to_float(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  uint32_t exponent = (half >> 10) & 31u, mantissa = half & 0x3ffu, bits;
-  if (exponent == 31) {
-    bits = sign | 0x7f800000u | (mantissa << 13);
-  } else if (exponent == 0) {
-    const float value = static_cast<float>(mantissa) * 5.9604644775390625e-8f;  // 2^-24
-    std::memcpy(&bits, &value, 4);
-    bits |= sign;
-  } else {
-    bits = sign | ((exponent + 112) << 23) | (mantissa << 13);
-  }
-  float out;
-  std::memcpy(&out, &bits, 4);
-  return out;
 }
 
 template <class T>
@@ -239,7 +223,7 @@ std::vector<double> SafetensorsFile::values(const std::string& name) const {
       const uint32_t wide = static_cast<uint32_t>(bits) << 16;
       float brain;
       std::memcpy(&brain, &wide, 4);
-      out[i] = item.dtype == "F16" ? half_to_float(bits) : brain;
+      out[i] = item.dtype == "F16" ? from_half(bits) : brain;
     }
   return out;
 }
@@ -266,14 +250,6 @@ uint16_t bfloat_of(float x) {
   if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
-uint16_t half_of(float x) {
-  const uint32_t sign = bits_of(x) >> 16 & 0x8000, bits = bits_of(x) & 0x7fffffff;
-  if (std::isnan(x)) return static_cast<uint16_t>(sign | 0x7e00);
-  if (bits >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);  // from 65520 on: infinity
-  if (bits < 0x38800000)                                                // below 2^-14: multiples of 2^-24, which adding 0.5 rounds to
-    return static_cast<uint16_t>(sign | (bits_of(std::fabs(x) + 0.5f) - bits_of(0.5f)));
-  return static_cast<uint16_t>(sign | ((bits - 0x38000000 + 0xfff + (bits >> 13 & 1)) >> 13));
-}
 
 }  // namespace
 
@@ -284,7 +260,7 @@ void SafetensorsWriter::add_values(const std::string& name, const std::string& d
   auto bytes = std::make_unique<char[]>(values.size() * width + 1);
   for (size_t i = 0; i < values.size(); ++i) {
     const float narrow = static_cast<float>(values[i]);
-    const uint16_t half = dtype == "BF16" ? bfloat_of(narrow) : half_of(narrow);
+    const uint16_t half = dtype == "BF16" ? bfloat_of(narrow) : to_half(narrow);
     std::memcpy(bytes.get() + i * width, width == 2 ? &half : width == 4 ? static_cast<const void*>(&narrow) : &values[i], width);
   }
   add(name, dtype, std::move(shape), bytes.get());
