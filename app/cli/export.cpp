@@ -1,6 +1,7 @@
 // comera export RUN --to ... and comera import PATH
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -24,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string run, to, output, names = "own", draw = "curves", theme = "light", config, name, dtype = "float32";
+  std::string run, to, output, base, names = "own", draw = "curves", theme = "light", config, name, dtype = "float32";
   std::vector<std::string> sets, metrics;
   bool dense = false, folded = false, wide = false;
   int64_t step = -1;
@@ -54,23 +55,53 @@ std::string picture(const Context& context, const Options& options) {
   return png_file(raster(drawing, static_cast<float>(options.scale) * drawing.unit));
 }
 
-int export_to_folder(const Context& context, const Options& options) {
-  const auto [file, stem] = model_file(context, options.run, options.step);
-  if (options.output.empty() || options.output == "-")
-    throw Error(ErrorCode::usage, "no output folder was given", "such a model is a folder", "add -o " + stem);
-  const double difference = export_folder(file, options.output, options.dtype);
+int tell_difference(const Context& context, const char* kind, const std::string& output, const Difference& difference) {
   if (context.json) {
-    print_json({{"folder", options.output}, {"largest_difference", difference}});
-  } else {
-    char text[64];
-    std::snprintf(text, sizeof text, "%.3g", difference);
-    note(context, "wrote " + options.output + "; read again, no weight differs by more than " + text);
+    print_json({{kind, output}, {"largest_difference", difference.weight}, {"largest_logit_difference", difference.logit}});
+    return 0;
   }
+  char text[200];
+  std::snprintf(text, sizeof text, "; read again, no weight differs by more than %.3g, no logit by more than %.3g", difference.weight,
+                difference.logit);
+  note(context, "wrote " + output + text);
   return 0;
 }
 
+// The folder that the run or one of its ancestors began with.
+std::string base_of(const Context& context, const Options& options) {
+  if (!options.base.empty()) return options.base;
+  if (!fs::is_regular_file(options.run)) {
+    const std::string store = store_to_read(context);
+    for (StoredRun run = load_stored_run(store, options.run);; run = load_stored_run(store, run.parent)) {
+      if (!run.imported.empty() && is_model_folder(run.imported)) return run.imported;
+      if (!run.imported.empty() || run.parent.empty()) break;
+    }
+  }
+  throw Error(ErrorCode::usage, "the base model of " + options.run + " is not known",
+              "the run did not begin with a model folder that is there",
+              "add --base FOLDER; comera export RUN --step 0 --to huggingface -o FOLDER writes one");
+}
+
+// huggingface, peft, gguf: for programs that read models of text.
+int export_text_model(const Context& context, const Options& options) {
+  const bool file_is_one = options.to == "gguf";
+  const std::vector<std::string> types =
+      file_is_one ? std::vector<std::string>{"float32", "float16", "q8_0"} : std::vector<std::string>{"float32", "bfloat16", "float16"};
+  if (std::find(types.begin(), types.end(), options.dtype) == types.end() || (options.to == "peft" && options.dtype != "float32"))
+    throw Error(ErrorCode::usage, "--dtype " + options.dtype + " is not one of --to " + options.to,
+                options.to == "peft" ? "factors are float32" : "types are " + types[0] + ", " + types[1] + " and " + types[2], "");
+  const auto [file, stem] = model_file(context, options.run, options.step);
+  if (options.output.empty() || options.output == "-")
+    throw Error(ErrorCode::usage, std::string("no output ") + (file_is_one ? "file" : "folder") + " was given",
+                file_is_one ? "a model goes to a file" : "such a model is a folder", "add -o " + stem + (file_is_one ? ".gguf" : ""));
+  if (file_is_one) return tell_difference(context, "file", options.output, export_gguf(file, options.output, options.dtype));
+  if (options.to == "peft")
+    return tell_difference(context, "folder", options.output, export_adapter(file, base_of(context, options), options.output));
+  return tell_difference(context, "folder", options.output, export_folder(file, options.output, options.dtype));
+}
+
 int export_run(const Context& context, const Options& options) {
-  if (options.to == "huggingface") return export_to_folder(context, options);
+  if (options.to == "huggingface" || options.to == "peft" || options.to == "gguf") return export_text_model(context, options);
   if (options.to == "safetensors") {
     const auto [file, stem] = model_file(context, options.run, options.step);
     if (options.output.empty())
@@ -166,17 +197,21 @@ void add_export(Verb& program, Context& context) {
   Verb export_verb = program.verb("export", "export a run as csv, jsonl, TensorBoard events, a trace or a picture, or its model");
   export_verb.option("run", options->run, "run id or name; for safetensors also a checkpoint file").required();
   export_verb
-      .option("--to", options->to,
-              "csv, jsonl, tfevents, trace (Chrome trace, for Perfetto), safetensors, huggingface (a folder), svg or png")
+      .option(
+          "--to", options->to,
+          "csv, jsonl, tfevents, trace (Chrome trace, for Perfetto), safetensors, huggingface (a folder), peft (an adapter folder), gguf, "
+          "svg or png")
       .required()
-      .one_of({"csv", "jsonl", "tfevents", "trace", "safetensors", "huggingface", "svg", "png"});
+      .one_of({"csv", "jsonl", "tfevents", "trace", "safetensors", "huggingface", "peft", "gguf", "svg", "png"});
   export_verb.option("-o,--output", options->output,
                      "output file (folder for tfevents); - for stdout, the default except for safetensors, png and tfevents");
   export_verb.option("--names", options->names, "parameter names: own, or official (those of the published PyTorch model)")
       .one_of({"own", "official"})
       .shows_default();
   export_verb.option("--step", options->step, "step of the checkpoint or picture (default: the last)");
-  export_verb.option("--dtype", options->dtype, "huggingface: float32, bfloat16 or float16").one_of({"float32", "bfloat16", "float16"});
+  export_verb.option("--dtype", options->dtype, "huggingface: float32, bfloat16 or float16; gguf: float32, float16 or q8_0")
+      .one_of({"float32", "bfloat16", "float16", "q8_0"});
+  export_verb.option("--base", options->base, "peft: folder of the base model (default: the one that the run began with)");
   export_verb.flag("--dense", options->dense, "safetensors: every matrix as a dense one, products multiplied out");
   export_verb.flag("--folded", options->folded, "safetensors: rank vectors multiplied into the cores");
   export_verb.option("--draw", options->draw, "svg, png: curves, ranks (a map of every bond) or tensor-trains (their diagram)")

@@ -59,6 +59,8 @@ const std::map<std::string, const char*>& examples() {
       {"export",
        "  comera export RUN --to csv --wide -o run.csv\n"
        "  comera export RUN --to safetensors --names official -o model.safetensors\n"
+       "  comera export RUN --to peft -o adapter\n"
+       "  comera export RUN --to gguf --dtype q8_0 -o model.gguf\n"
        "  comera export RUN --to svg --metric train_loss --metric val_loss -o loss.svg\n"
        "  comera export RUN --to png --scale 4 --draw tensor-trains --step 500 -o diagram.png"},
       {"import",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,8 +10,13 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/config/named_methods.h"
+#include "core/data/random_rows.h"
+#include "core/layers/lora.h"
 #include "core/layers/tt_export.h"
+#include "core/models/gguf.h"
 #include "core/models/huggingface.h"
+#include "core/models/peft.h"
 #include "core/train/checkpoint.h"
 #include "core/train/engine.h"
 
@@ -110,25 +116,164 @@ void export_model(const std::string& path, const std::string& output, ExportName
   writer.finish(output);
 }
 
-double export_folder(const std::string& path, const std::string& folder, const std::string& dtype) {
+namespace {
+
+using Values = std::map<std::string, std::vector<double>>;  // of dense parameters
+
+// A small batch: outputs are computed, nothing is trained.
+RunConfig with_few_tokens(RunConfig config) {
+  config.train.micro_batches = 1;
+  config.train.batch = config.method.weights == "lte" ? 2 * config.method.lte.heads : 2;
+  config.model.length = std::min<int64_t>(config.model.length, 16);
+  config.data.pack = false;
+  return config;
+}
+
+// Outputs for random inputs, the same for each model of these sizes.
+std::vector<double> logits_of(Engine& engine) {
+  const RunConfig& config = engine.config();
+  BatchOptions options;
+  options.batch_size = config.train.batch;
+  options.length = config.model.length;
+  options.shuffle = false;
+  const Batch batch = random_batch(engine.layout(), options);
+  StepScalars scalars;
+  scalars.step = 1;
+  scalars.threshold = config.method.comera.threshold;
+  scalars.pruning = config.method.comera.train_ranks ? 1 : 0;
+  std::vector<double> logits;
+  engine.score(batch, scalars, &logits);
+  return logits;
+}
+
+// A model as other programs have it, and what it computes.
+struct KnownModel {
+  RunConfig config;
+  Values dense;     // products multiplied out
+  Adapter factors;  // those of LoRA, and their dropout
+  Values frozen;    // the matrices that have factors, without them
+  std::vector<double> logits;
+};
+
+bool is_tied(const ModelConfig& model) {
+  return model.kind == "decoder" ? model.decoder.tied : model.task == "masked" && model.encoder.tied;
+}
+void untie(ModelConfig& model) { model.decoder.tied = model.encoder.tied = false; }
+
+KnownModel read_known_model(const std::string& path) {
   const SafetensorsFile file(path);
-  const RunConfig config = config_from_json(checkpoint_metadata(file).at("config"), path);
-  architecture_of(config.model);  // refuses a model without a form before anything is written
+  KnownModel model{config_from_json(checkpoint_metadata(file).at("config"), path), {}, {}, {}, {}};
+  architecture_of(model.config.model);  // refuses a model without a form before anything is written
   const std::unique_ptr<Device> device = open_device("cpu");
-  Engine engine(config, *device);
+  Engine engine(with_few_tokens(model.config), *device);
+  engine.keep_token_outputs();
   engine.allocate();
   load_parameters(engine, file);
-  std::map<std::string, std::vector<double>> values;
-  each_dense(engine, [&](const HostTensor& tensor) { values[tensor.name] = tensor.values; });
-  write_folder(folder, config.model, dtype, [&](const std::string& param) { return values.at(param); },
-               {config.data.pixel_mean, config.data.pixel_std});
+  each_dense(engine, [&](const HostTensor& tensor) { model.dense[tensor.name] = tensor.values; });
+  const LoraConfig& lora = model.config.method.lora;
+  model.factors.dropout = lora.dropout;
+  for (const auto& [a, b] : lora_factors(engine.params())) {
+    const std::string name = a->name.substr(0, a->name.size() - std::string(".lora.a").size()) + ".weight";
+    const Param& matrix = *engine.params().find(name);
+    model.factors.products[name] = {to_host(*device, *a), to_host(*device, *b), a->shape[0], lora.scale(), matrix.kind == ParamKind::table};
+    model.frozen[name] = to_host(*device, matrix);
+  }
+  model.logits = logits_of(engine);
+  return model;
+}
+
+// Of a dense model with these parameters.
+std::vector<double> logits_of(const RunConfig& of, const ModelConfig& model, const Values& values) {
+  RunConfig config;
+  config.model = model;
+  config.model.length = of.model.length;
+  config.train.precision = of.train.precision;
+  set_method(config.method, "lomo");  // dense matrices, and no memory for gradients and states
+  const std::unique_ptr<Device> device = open_device("cpu");
+  Engine engine(with_few_tokens(config), *device);
+  engine.keep_token_outputs();
+  engine.allocate();
+  for (const Param& param : engine.params().params()) {
+    const auto own = values.find(param.name);
+    CHECK(own != values.end(), "no values for " << param.name);
+    from_host(*device, param, own->second);
+  }
+  return logits_of(engine);
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  CHECK(a.size() == b.size(), a.size() << " and " << b.size() << " values");
   double largest = 0;
-  const HuggingFaceFolder again(folder);
-  read_folder(again, model_of_folder(again), [&](const std::string& param, const std::vector<double>& read) {
-    const std::vector<double>& own = values.at(param);
-    for (size_t i = 0; i < own.size(); ++i) largest = std::max(largest, std::fabs(own[i] - read[i]));
-  });
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, a[i] == b[i] ? 0 : std::fabs(a[i] - b[i]));
   return largest;
+}
+
+// The values that were read again, `of_model` being the model that they are of.
+Difference difference(const KnownModel& model, const ModelConfig& of_model, const Values& again) {
+  Difference out;
+  for (const auto& [name, values] : again) out.weight = std::max(out.weight, largest_difference(model.dense.at(name), values));
+  out.logit = largest_difference(model.logits, logits_of(model.config, of_model, again));
+  return out;
+}
+
+// A head that is tied to a table with factors has the table without them.
+void untie_from_factors(KnownModel& model) {
+  const auto table = model.frozen.find("emb.token.weight");
+  if (table == model.frozen.end() || !is_tied(model.config.model)) return;
+  untie(model.config.model);
+  model.dense["head.weight"] = table->second;
+}
+
+}  // namespace
+
+Difference export_folder(const std::string& path, const std::string& folder, const std::string& dtype) {
+  KnownModel model = read_known_model(path);
+  untie_from_factors(model);
+  const DataConfig& data = model.config.data;
+  write_folder(folder, model.config.model, dtype, [&](const std::string& param) { return model.dense.at(param); },
+               {data.pixel_mean, data.pixel_std});
+  const HuggingFaceFolder again(folder);
+  const ModelConfig of_folder = model_of_folder(again);
+  Values read;
+  read_folder(again, of_folder, [&](const std::string& param, const std::vector<double>& values) { read[param] = values; });
+  return difference(model, of_folder, read);
+}
+
+Difference export_adapter(const std::string& path, const std::string& base, const std::string& folder) {
+  KnownModel model = read_known_model(path);
+  if (model.factors.products.empty())
+    throw Error(ErrorCode::config, "the run has no factors of LoRA", "its method.weights is " + model.config.method.weights,
+                "use --to huggingface, or train with --method lora");
+  const HuggingFaceFolder library(base);
+  Values of_base;
+  read_folder(library, model.config.model, [&](const std::string& param, const std::vector<double>& values) { of_base[param] = values; });
+  for (const auto& [name, frozen] : model.frozen)
+    if (largest_difference(of_base.at(name), frozen) > 0)
+      throw Error(ErrorCode::config, name + " is not that of " + base, "the run did not begin with this base model",
+                  "export step 0 of the run as the base: comera export RUN --step 0 --to huggingface");
+  for (const auto& [name, values] : model.dense)
+    if (const auto own = of_base.find(name); !model.frozen.contains(name) && (own == of_base.end() || own->second != values))
+      model.factors.replaced[name] = values;
+  write_adapter(folder, model.config.model, model.factors, std::filesystem::absolute(base).lexically_normal().string());
+  ModelConfig of_model = model.config.model;
+  untie_from_factors(model);
+  Values read;
+  read_adapter(folder, library, of_model, [&](const std::string& param, const std::vector<double>& values) { read[param] = values; });
+  return difference(model, model.config.model, read);
+}
+
+Difference export_gguf(const std::string& path, const std::string& output, const std::string& dtype) {
+  KnownModel model = read_known_model(path);
+  untie_from_factors(model);
+  const GgufType type = dtype == "q8_0" ? GgufType::q8_0 : dtype == "float16" ? GgufType::f16 : GgufType::f32;
+  const std::string& vocabulary = model.config.data.vocab;
+  const std::string tokenizer = vocabulary.ends_with(".json") ? vocabulary : "";
+  write_gguf(output, model.config.model, type, model.config.name, tokenizer,
+             [&](const std::string& param) { return model.dense.at(param); });
+  Values read;
+  read_gguf(GgufFile(output), model.config.model,
+            [&](const std::string& param, const std::vector<double>& values) { read[param] = values; });
+  return difference(model, model.config.model, read);
 }
 
 }  // namespace comera

@@ -14,8 +14,22 @@ enum class ExportNames { own, official };  // official: the published PyTorch mo
 // has no official name.
 void export_model(const std::string& file, const std::string& output, ExportNames names, bool dense, bool folded);
 
-// The same as a folder of the transformers library, every matrix as a dense one. `dtype`: "float32", "bfloat16" or "float16". Returns the
-// largest difference of an entry of the folder, read again, from the model's. Throws Error(config) for a model without such a form.
-double export_folder(const std::string& file, const std::string& folder, const std::string& dtype);
+// What was written is read again. Largest differences from the model's own: of an entry of a matrix, and of a logit on a few random tokens.
+struct Difference {
+  double weight = 0, logit = 0;
+};
+
+// The model of checkpoint `file` as a folder of the transformers library, every matrix as a dense one. `dtype`: "float32", "bfloat16" or
+// "float16". Throws Error(config) for a model without such a form.
+Difference export_folder(const std::string& file, const std::string& folder, const std::string& dtype);
+
+// The factors of a run with LoRA as an adapter folder of the PEFT library for the base model in folder `base`, and with them whatever else
+// the run has that is not the base model's: its head, or with method.lora.rest norms and biases. Throws Error(config) for a run without
+// factors, and where its frozen matrices are not those of the base model.
+Difference export_adapter(const std::string& file, const std::string& base, const std::string& folder);
+
+// A LLaMA model as a GGUF file (core/models/gguf.h), with the tokenizer of the run where that is a tokenizer.json. `dtype`: "float32",
+// "float16" or "q8_0".
+Difference export_gguf(const std::string& file, const std::string& output, const std::string& dtype);
 
 }  // namespace comera

@@ -1,12 +1,71 @@
-"""Folders of the transformers library: trained from in one command."""
+"""Folders of the transformers library: trained from in one command, exported as adapters of PEFT and as GGUF, and folders that are wrong."""
 import json
 import shutil
+import struct
 import unittest
 
+from interchange import llama_folder
 from support import SOURCE, CliTest, Safetensors
 
 GOLDEN = SOURCE / "tests" / "golden_models"
 TEXT = "the quick brown fox jumps over the lazy dog. "
+
+
+class Gguf:
+    """A whole file: metadata, and name -> (type, sizes with the fastest first, values)."""
+
+    def __init__(self, path):
+        self.data, self.at = path.read_bytes(), 0
+        assert self.take("<4sI") == (b"GGUF", 3)
+        tensors, keys = self.take("<QQ")
+        self.metadata = {}
+        for _ in range(keys):
+            key = self.text()
+            self.metadata[key] = self.value(self.take("<I")[0])
+        infos = []
+        for _ in range(tensors):
+            name = self.text()
+            rank, = self.take("<I")
+            infos.append((name, self.take(f"<{rank}Q"), *self.take("<IQ")))
+        body = (self.at + 31) // 32 * 32
+        self.tensors = {name: (kind, sizes, self.numbers(body + offset, kind, sizes)) for name, sizes, kind, offset in infos}
+
+    def take(self, layout):
+        values = struct.unpack_from(layout, self.data, self.at)
+        self.at += struct.calcsize(layout)
+        return values
+
+    def text(self):
+        size, = self.take("<Q")
+        return self.take(f"<{size}s")[0].decode()
+
+    def value(self, kind):
+        if kind == 8:
+            return self.text()
+        if kind == 9:
+            of, count = self.take("<IQ")
+            return [self.value(of) for _ in range(count)]
+        return self.take({4: "<I", 5: "<i", 6: "<f", 7: "<?"}[kind])[0]
+
+    def numbers(self, at, kind, sizes):
+        count = 1
+        for size in sizes:
+            count *= size
+        assert at % 32 == 0
+        if kind < 2:
+            return list(struct.unpack_from(f"<{count}{'fe'[kind]}", self.data, at))
+        values = []
+        for block in range(count // 32):
+            step, *codes = struct.unpack_from("<e32b", self.data, at + 34 * block)
+            values += [step * code for code in codes]
+        return values
+
+
+def floats(tensor):
+    dtype, shape, data = tensor
+    if dtype == "BF16":
+        return list(struct.unpack(f"<{len(data) // 2}f", b"".join(b"\0\0" + data[i:i + 2] for i in range(0, len(data), 2))))
+    return list(struct.unpack(f"<{len(data) // 4}f", data))
 
 
 class Folders(CliTest):
@@ -120,6 +179,93 @@ class Folders(CliTest):
             self.assertTrue(before is None or entries < before)
             before = entries
         self.assertEqual(document["parameters"]["tensorised"], entries)
+
+    def test_adapters(self):
+        moods = ["--task", "classify", "--set", "data.text_column=review", "--set", "data.label_column=mood"]
+        for model, more in (("bert_mlm", moods), ("bert_mlm", [*moods, "--set", "method.lora.rest=true"]), ("llama_bf16", []), ("llama_bf16", ["--set", "method.lora.tables=true"]),
+                            ("llama_gqa_tied", ["--set", "method.lora.tables=true"]), ("llama_gqa_tied", ["--set", "method.lora.rest=true"]), ("gpt2", []), ("gpt2", ["--set", "method.lora.rest=true"])):
+            args = ["--method", "lora", "--set", "method.lora.rank=3", "--set", "method.lora.alpha=5", *more]
+            run = (self.train(model, *args, data=self.folder / "moods.tsv") if model == "bert_mlm" else self.train_bytes(model, *args))["run"]
+            out = self.folder / "adapter"
+            said = self.ok_json("export", run, "--to", "peft", "-o", out)
+            self.assertEqual(said["folder"], str(out))
+            self.assertLess(said["largest_difference"], 1e-6)
+            self.assertLess(said["largest_logit_difference"], 1e-5)
+            config, adapter = json.loads((out / "adapter_config.json").read_text()), Safetensors(out / "adapter_model.safetensors")
+            self.assertEqual((config["peft_type"], config["r"], config["lora_alpha"], config["fan_in_fan_out"]), ("LORA", 3, 5, model == "gpt2"))
+            if model == "gpt2":  # three matrices are one there
+                self.assertEqual((config["rank_pattern"], config["alpha_pattern"]), ({"attn.c_attn": 9}, {"attn.c_attn": 15}))
+                continue
+            # The formula, on the folder that the base model is: W + alpha / r B A.
+            base = Safetensors(self.folder / model / "model.safetensors")
+            merged = self.folder / "merged"
+            self.ok("export", run, "--to", "huggingface", "-o", merged)
+            merged = Safetensors(merged / "model.safetensors")
+            factors = [name for name in adapter.tensors if name.endswith("lora_A.weight")]
+            self.assertTrue(factors)
+            for name in factors:
+                module = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+                a, b = adapter.tensors[name], adapter.tensors[name.replace("lora_A", "lora_B")]
+                self.assertTrue(any(module.endswith(target) for target in config["target_modules"]), module)
+                (rank, inner), x, y = a[1], floats(a), floats(b)
+                self.assertTrue(any(y), "B has been trained")
+                before, after = floats(base.tensors[module + ".weight"]), floats(merged.tensors[module + ".weight"])
+                for i in range(0, len(before), 7):
+                    row, column = divmod(i, inner)
+                    product = sum(y[row * rank + k] * x[k * inner + column] for k in range(rank))
+                    self.assertAlmostEqual(after[i], before[i] + 5 / 3 * product, delta=1e-5)
+            saved = {name.removeprefix("base_model.model.") for name in adapter.tensors if "lora" not in name}
+            if model == "bert_mlm":
+                self.assertLessEqual({"classifier.weight", "classifier.bias", "bert.pooler.dense.weight"}, saved)
+                self.assertIn("classifier", config["modules_to_save"])
+                self.assertEqual("bert.embeddings.LayerNorm.weight" in saved, len(more) > len(moods))
+            self.assertEqual(config["task_type"], "SEQ_CLS" if model == "bert_mlm" else "CAUSAL_LM")
+        other = self.folder / "other"
+        shutil.copytree(self.folder / "llama_bf16", other)
+        weights = (other / "model.safetensors").read_bytes()
+        (other / "model.safetensors").write_bytes(weights[:-20000] + bytes(20000))
+        run = self.train_bytes("llama_bf16", "--method", "lora")["run"]
+        self.fails(3, "export", run, "--to", "peft", "-o", self.folder / "y", "--base", other, match="is not that of")
+        self.ok("export", run, "--to", "peft", "-o", self.folder / "x", "--base", self.folder / "llama_bf16")
+        dense = self.train_bytes("llama_bf16")["run"]
+        self.fails(3, "export", dense, "--to", "peft", "-o", self.folder / "y", match="no factors of LoRA")
+        self.fails(2, "export", run, "--to", "peft", "--dtype", "float16", "-o", self.folder / "y", match="factors are float32")
+        shutil.move(self.folder / "llama_bf16", self.folder / "away")
+        self.fails(2, "export", run, "--to", "peft", "-o", self.folder / "y", match="add --base FOLDER")
+        shutil.move(self.folder / "away", self.folder / "llama_bf16")
+
+    def test_gguf(self):
+        llama_folder(self.folder / "wide", 32, 64)
+        run = self.train_bytes("wide")["run"]
+        merged = self.folder / "as-folder"
+        self.ok("export", run, "--to", "huggingface", "-o", merged)
+        config, theirs = json.loads((merged / "config.json").read_text()), Safetensors(merged / "model.safetensors")
+        d, heads, keys = config["hidden_size"], config["num_attention_heads"], config["num_key_value_heads"]
+        for dtype, limit, kind in (("float32", 1e-6, 0), ("float16", 2e-2, 1), ("q8_0", 0.3, 8)):
+            out = self.folder / f"{dtype}.gguf"
+            said = self.ok_json("export", run, "--to", "gguf", "--dtype", dtype, "-o", out)
+            self.assertLess(said["largest_logit_difference"], limit)
+            file = Gguf(out)
+            self.assertEqual((file.metadata["general.architecture"], file.metadata["llama.block_count"], file.metadata["llama.attention.head_count_kv"]), ("llama", config["num_hidden_layers"], keys))
+            self.assertEqual(file.metadata["tokenizer.ggml.model"], "llama")
+            self.assertEqual(len(file.metadata["tokenizer.ggml.tokens"]), config["vocab_size"])
+            self.assertEqual(file.metadata["tokenizer.ggml.bos_token_id"], 1)
+            # Rows of a head's queries: those that rotary positions turn together are side by side.
+            kind_of, sizes, values = file.tensors["blk.0.attn_q.weight"]
+            self.assertEqual((kind_of, sizes[0]), (kind, d))
+            before, width = floats(theirs.tensors["model.layers.0.self_attn.q_proj.weight"]), config["head_dim"]
+            for row in range(heads * width):
+                head, i = divmod(row, width)
+                there = head * width + i % (width // 2) * 2 + i // (width // 2)
+                for column in range(d):
+                    self.assertAlmostEqual(values[there * d + column], before[row * d + column], delta={"float32": 0, "float16": 1e-3, "q8_0": 1e-2}[dtype])
+            self.assertEqual(file.tensors["blk.0.attn_norm.weight"][2], floats(theirs.tensors["model.layers.0.input_layernorm.weight"]))
+            self.assertEqual("output.weight" in file.tensors, not config["tie_word_embeddings"])
+        self.fails(3, "export", self.train("bert_mlm", "--task", "classify", "--set", "data.text_column=review", "--set", "data.label_column=mood", data=self.folder / "moods.tsv")["run"],
+                   "--to", "gguf", "-o", self.folder / "no.gguf", match="no form as GGUF")
+        self.fails(2, "export", run, "--to", "gguf", "--dtype", "bfloat16", "-o", self.folder / "no.gguf", match="q8_0")
+        self.fails(2, "export", run, "--to", "gguf", match="no output file")
+        self.assertFalse((self.folder / "no.gguf").exists())
 
 
 if __name__ == "__main__":

@@ -62,9 +62,9 @@ def records(data):
         at += 16 + length
 
 
-def llama_folder(folder):
+def llama_folder(folder, d=16, f=24):
     """A random LlamaForCausalLM of one block over bytes; the shapes of its tensors."""
-    d, f, v = 16, 24, 256
+    v = 256
     block = "model.layers.0."
     shapes = {"model.embed_tokens.weight": [v, d], block + "input_layernorm.weight": [d], block + "post_attention_layernorm.weight": [d], "model.norm.weight": [d],
               **{f"{block}self_attn.{p}_proj.weight": [d, d] for p in "qkvo"}, block + "mlp.gate_proj.weight": [f, d], block + "mlp.up_proj.weight": [f, d],
@@ -80,7 +80,7 @@ def llama_folder(folder):
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(safetensors_bytes(header, body))
     (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": d, "intermediate_size": f, "vocab_size": v,
-                                                    "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "rms_norm_eps": 1e-5,
+                                                    "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": d // 2, "rms_norm_eps": 1e-5,
                                                     "rope_theta": 10000.0, "tie_word_embeddings": False, "max_position_embeddings": 64, "hidden_act": "silu"}))
     return shapes
 
