@@ -114,6 +114,16 @@ class Folders(CliTest):
         self.fails(2, "plan", "demo", "--tt-error", "0.1", match="--tt-error needs a model folder")
         self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--tt-error", "0.1", match="--tt-error needs tensor trains")
 
+    def test_masked_models_train_on_running_text(self):
+        tokens = self.tokenizer(self.sizes["bert_mlm"])
+        for model in ("bert_mlm", "bert_classifier"):
+            done = self.train(model, "--task", "mlm", "--set", f"data.vocab={tokens}", "--set", "data.mask_share=0.3", "--method", "lora")
+            self.assertEqual(done["status"], "finished")
+            self.assertEqual("masked.fc.weight" in done["weights"]["new_parameters"], model == "bert_classifier")
+            self.assertGreater(self.ok_json("eval", done["run"])["examples"], 0)
+            adapter = self.ok_json("export", done["run"], "--to", "peft", "-o", self.folder / "masks")
+            self.assertLess(adapter["largest_logit_difference"], 1e-5)
+
     def test_a_run_from_a_folder_is_computed_again_without_it(self):
         shutil.copytree(self.folder / "llama_bf16", self.folder / "goes")
         (self.folder / "goes" / "vocab.txt").unlink()
@@ -152,11 +162,11 @@ class Folders(CliTest):
     def tokenizer(self, size):
         """A tokenizer.json of few tokens: characters, with one of them for what is unknown."""
         letters = sorted(set(TEXT.replace(" ", "\u2581")))
-        tokens = ["<unk>", "<s>", "</s>"] + letters
+        tokens = ["<unk>", "<s>", "</s>", "<mask>"] + letters
         merges = [["t", "h"], ["th", "e"], ["\u2581", "the"]]
         tokens += ["".join(pair) for pair in merges]
         self.assertLessEqual(len(tokens), size)
-        file = {"version": "1.0", "added_tokens": [{"id": i, "content": tokens[i], "special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False} for i in range(3)],
+        file = {"version": "1.0", "added_tokens": [{"id": i, "content": tokens[i], "special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False} for i in range(4)],
                 "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"}, {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
                 "pre_tokenizer": None, "post_processor": None, "decoder": None,
                 "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, "vocab": {token: i for i, token in enumerate(tokens)}, "merges": [" ".join(pair) for pair in merges]}}
