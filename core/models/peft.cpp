@@ -114,13 +114,16 @@ class AdapterWriter {
   void add(const FolderTensor& tensor) {
     const std::string module = module_of(tensor), name = kFirst + module;
     if (is_weight(tensor) && has_factors(tensor, adapter_)) {
+      if (tensor.order == FolderOrder::channels_first)
+        throw Error(ErrorCode::config, tensor.name + " is a convolution with factors", "adapters here hold factors of matrices",
+                    "export the whole model: --to huggingface");
       const LoraProduct product = side_by_side(tensor, adapter_);
       const auto rank = static_cast<size_t>(product.rank);
       const char *a = product.table ? ".lora_embedding_A" : ".lora_A.weight", *b = product.table ? ".lora_embedding_B" : ".lora_B.weight";
       writer_.add_values(name + a, "F32", {product.rank, static_cast<int64_t>(product.a.size() / rank)}, product.a);
       writer_.add_values(name + b, "F32", {static_cast<int64_t>(product.b.size() / rank), product.rank}, product.b);
       ranks_[in_block(module)] = {product.rank, product.scale * static_cast<double>(product.rank)};
-      transposed_ = transposed_ || tensor.transposed;
+      transposed_ = transposed_ || tensor.order == FolderOrder::transposed;
       return;
     }
     const bool saved = is_in(module, modules_);
@@ -131,7 +134,7 @@ class AdapterWriter {
       if (own == adapter_.replaced.end()) return;  // of a saved module, and as in the base model
       values.insert(values.end(), own->second.begin(), own->second.end());
     }
-    CHECK(!tensor.transposed, tensor.name << " is not one that is trained whole");
+    CHECK(tensor.order == FolderOrder::ours, tensor.name << " is not one that is trained whole");
     biases_ = biases_ || !saved;
     std::vector<int64_t> shape;
     for (int axis = 0; axis < tensor.shape.rank(); ++axis) shape.push_back(tensor.shape[axis]);
@@ -216,7 +219,7 @@ class AdapterReader {
     if (!is_weight(tensor) || !file_.has(a)) return {};
     unused.erase(a), unused.erase(b);
     const std::vector<int64_t>&of_a = file_.entry(a).shape, &of_b = file_.entry(b).shape;
-    const bool turned = table || tensor.transposed;
+    const bool turned = table || tensor.order == FolderOrder::transposed;
     const int64_t out = tensor.shape[turned ? 1 : 0], in = tensor.shape[turned ? 0 : 1];
     if (of_a.size() != 2 || of_b.size() != 2 || of_a[1] != in || of_b[0] != out || of_a[0] != of_b[1])
       refuse(path_, shown(a) + " does not fit", "the matrix is " + tensor.shape.text());
@@ -294,13 +297,14 @@ void read_adapter(const std::string& path, const HuggingFaceFolder& base, const 
     size_t first = 0;
     for (const FolderTensor::Part& part : tensor.parts) {
       std::vector<double>& own = values[part.param];
-      const size_t count = static_cast<size_t>(part.rows * (tensor.shape.count() / tensor.shape[tensor.transposed ? 1 : 0]));
+      const size_t count =
+          static_cast<size_t>(part.rows * (tensor.shape.count() / tensor.shape[tensor.order == FolderOrder::transposed ? 1 : 0]));
       if (!sum.empty() && part.param == "emb.token.weight") values.emplace("head.weight", own);  // before it has the product
       if (!whole.empty()) own.assign(whole.begin() + static_cast<long>(first), whole.begin() + static_cast<long>(first + count));
       if (own.size() != count) refuse(path, "no " + tensor.name, "neither the base model nor the adapter has it");
       for (size_t i = 0; !sum.empty() && i < count; ++i) {  // ours are rows of (out, in), theirs may be columns of (in, out)
         const size_t in = count / static_cast<size_t>(part.rows), row = i / in, column = i % in;
-        own[i] += tensor.transposed ? sum[column * columns + first / in + row] : sum[first + i];
+        own[i] += tensor.order == FolderOrder::transposed ? sum[column * columns + first / in + row] : sum[first + i];
       }
       first += count;
     }
