@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "app/cli/cli.h"
+#include "core/base/paths.h"
 #include "core/config/config.h"
 #include "core/data/check.h"
 #include "core/data/datasets.h"
@@ -24,7 +25,7 @@ int list(const Context& context) {
   for (const KnownSet& set : known_sets(assets_folder())) {
     std::error_code ignored;
     const bool here =
-        fs::exists(fs::path(user_data_folder()) / set.name, ignored) || fs::exists(fs::path(assets_folder()) / "data" / set.name, ignored);
+        fs::exists(fs::path(paths::sets_folder()) / set.name, ignored) || fs::exists(fs::path(assets_folder()) / "data" / set.name, ignored);
     sets.push_back({{"name", set.name},
                     {"about", set.about},
                     {"format", set.format},
@@ -36,7 +37,7 @@ int list(const Context& context) {
         {set.name, here ? "present" : "not downloaded", mebibytes(static_cast<double>(set.bytes)), set.format, set.licence, set.about});
   }
   if (context.json)
-    print_json({{"folder", user_data_folder()}, {"sets", sets}});
+    print_json({{"folder", paths::sets_folder()}, {"sets", sets}});
   else
     print_table(context, {"name", "state", "size", "format", "licence", "description"}, rows);
   return 0;
@@ -49,11 +50,11 @@ int get(const Context& context, const std::vector<std::string>& names, bool allo
     if (name != "all" && std::none_of(sets.begin(), sets.end(), [&](const KnownSet& set) { return set.name == name; }))
       throw Error(ErrorCode::usage, "there is no data set named " + name, "", "comera data list shows the known sets");
   }
-  std::vector<std::string> command = {"python3", assets_folder() + "/data/get_data.py", "--out", user_data_folder()};
+  std::vector<std::string> command = {"python3", assets_folder() + "/data/get_data.py", "--out", paths::sets_folder()};
   command.insert(command.end(), names.begin(), names.end());
   if (context.json) command.push_back("--json");
   if (allow_changed) command.push_back("--allow-changed");
-  fs::create_directories(user_data_folder());
+  fs::create_directories(paths::sets_folder());
   std::vector<char*> argv;
   for (std::string& part : command) argv.push_back(part.data());
   argv.push_back(nullptr);

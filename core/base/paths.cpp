@@ -38,6 +38,7 @@ std::string xdg(const char* variable, const char* below_home) {
 }  // namespace
 
 std::string data_folder() { return xdg("XDG_DATA_HOME", "/.local/share"); }
+std::string sets_folder() { return data_folder() + "/data"; }
 std::string config_folder() { return xdg("XDG_CONFIG_HOME", "/.config"); }
 std::string state_folder() { return xdg("XDG_STATE_HOME", "/.local/state"); }
 std::string cache_folder() { return xdg("XDG_CACHE_HOME", "/.cache"); }

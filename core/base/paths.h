@@ -8,6 +8,8 @@ namespace comera::paths {
 
 // $XDG_DATA_HOME/comera, else ~/.local/share/comera: the store and its checkpoints.
 std::string data_folder();
+// data_folder()/data: where `comera data get` puts sets, and names of sets are looked for first.
+std::string sets_folder();
 // $XDG_CONFIG_HOME/comera, else ~/.config/comera: config.json.
 std::string config_folder();
 // $XDG_STATE_HOME/comera, else ~/.local/state/comera: window layout, log.

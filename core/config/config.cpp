@@ -9,10 +9,12 @@ namespace comera {
 
 void DataConfig::fields(FieldVisitor& v) {
   v.field("set", set, {.title = "Data set", .help = "data set: a name (comera data list) or a path"});
-  v.field("vocab", vocab,
-          {.title = "Vocabulary file",
-           .help = "vocab.txt, tokenizer.json or a folder with one; empty = the BERT vocabulary, of running text bytes",
-           .more = "A folder may also have vocab.json and merges.txt of GPT-2 or RoBERTa."});
+  v.field(
+      "vocab", vocab,
+      {.title = "Vocabulary file",
+       .help = "vocab.txt, tokenizer.json or a folder with one; empty = the BERT vocabulary, of running text bytes",
+       .more =
+           "A folder may also have vocab.json and merges.txt of GPT-2 or RoBERTa. The name of a downloaded set stands for its folder."});
   const When texts = {"model.kind", {"encoder"}};
   v.field("text_column", text_column,
           {.title = "Text column",

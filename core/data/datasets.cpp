@@ -1,13 +1,13 @@
 #include "core/data/datasets.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/paths.h"
 #include "core/data/criteo.h"
 #include "core/data/glue.h"
 #include "core/data/idx.h"
@@ -134,29 +134,18 @@ bool is_name(const std::string& path) { return !path.empty() && path.find('/') =
     for (const KnownSet& set : known_sets(spec.assets)) names.push_back(set.name);
   const bool known = std::find(names.begin(), names.end(), spec.path) != names.end();
   if (known)
-    throw Error(ErrorCode::not_found, "the set " + spec.path + " is not here yet", "it is not in " + user_data_folder(),
+    throw Error(ErrorCode::not_found, "the set " + spec.path + " is not here yet", "it is not in " + paths::sets_folder(),
                 "comera data get " + spec.path);
   const std::string near = is_name(spec.path) ? nearest_name(spec.path, names) : "";
   throw Error(ErrorCode::not_found, "there is no data at '" + spec.path + "'", "no such file or folder, and no set has this name",
               near.empty() ? "comera data list shows the sets" : "did you mean " + near + "?");
 }
 
-}  // namespace
-
-std::string user_data_folder() {
-  const char* data = std::getenv("XDG_DATA_HOME");
-  if (data && *data) return (fs::path(data) / "comera" / "data").string();
-  const char* home = std::getenv("HOME");
-  return (fs::path(home ? home : "/") / ".local" / "share" / "comera" / "data").string();
-}
-
-namespace {
-
 // The file or folder that is meant.
 fs::path find_place(const DataSpec& spec) {
   std::vector<fs::path> places = {spec.path};
   if (is_name(spec.path)) {
-    places.push_back(fs::path(user_data_folder()) / spec.path);
+    places.push_back(fs::path(paths::sets_folder()) / spec.path);
     if (!spec.assets.empty()) places.push_back(fs::path(spec.assets) / "data" / spec.path);
   }
   std::error_code ignored;  // a place that cannot be looked at is one where nothing is

@@ -52,7 +52,4 @@ struct KnownSet {  // one row of `comera data list`
 // The sets that assets/data/get_data.py makes (data/sets.json of `assets`).
 std::vector<KnownSet> known_sets(const std::string& assets);
 
-// Where `get` puts sets and names are looked for first: ".../comera/data".
-std::string user_data_folder();
-
 }  // namespace comera

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/paths.h"
 #include "core/data/bpe.h"
 #include "core/data/mapped_file.h"
 #include "core/data/sha256.h"
@@ -97,8 +98,11 @@ std::string tokenizer_file_in(const std::string& folder) {
   return "";
 }
 
-std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path) {
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& name) {
   std::error_code ignored;
+  const fs::path of_set = fs::path(paths::sets_folder()) / name;
+  const bool is_set = !name.empty() && name.find('/') == std::string::npos && !fs::exists(name, ignored) && fs::exists(of_set, ignored);
+  const std::string path = is_set ? of_set.string() : name;
   std::string file = path;
   if (fs::is_directory(path, ignored)) {
     file = tokenizer_file_in(path);

@@ -56,9 +56,9 @@ class Tokenizer {
 };
 
 // The tokenizer of a vocab.txt (WordPiece), of a tokenizer.json, of GPT-2's or RoBERTa's vocab.json with merges.txt next to it, or of a
-// folder that has one of them. Throws Error(not_found) where there is none, Error(config) for a file that is wrong, or that has a part that
-// is not known here.
-std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path);
+// folder that has one of them; of a set that was downloaded (paths::sets_folder) its name will do. Throws Error(not_found) where there is
+// none, Error(config) for a file that is wrong, or that has a part that is not known here.
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& name);
 
 // The file of a tokenizer in a folder; "": none.
 std::string tokenizer_file_in(const std::string& folder);

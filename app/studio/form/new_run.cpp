@@ -28,7 +28,7 @@ ConfigAnswer read_config(const ConfigQuestion& question) {
     const std::string assets = assets_folder();
     for (const KnownSet& set : known_sets(assets)) {
       std::error_code ignored;
-      const bool here = std::filesystem::exists(user_data_folder() + "/" + set.name, ignored) ||
+      const bool here = std::filesystem::exists(paths::sets_folder() + "/" + set.name, ignored) ||
                         std::filesystem::exists(assets + "/data/" + set.name, ignored);
       answer.data.push_back({set.name, set.about, set.bytes, here});
     }
