@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/path_visitor.h"
+#include "core/base/wide_json.h"
 
 namespace comera {
 namespace {
@@ -256,15 +257,14 @@ size_t depth_of(std::string_view text) {
   return most;
 }
 
-}  // namespace
-
-Json parse_json(const std::string& text, const std::string& source_name) {
+template <class Any>
+Any parse_as(const std::string& text, const std::string& source_name, const char* hint) {
   constexpr size_t kDeepest = 200;
   if (const size_t depth = depth_of(text); depth > kDeepest)
     throw Error(ErrorCode::config, source_name + ": nested too deeply", std::to_string(depth) + " brackets are open at once",
                 "get the file again: one of this kind has few");
   try {
-    return Json::parse(text, nullptr, true, /*ignore_comments=*/true);
+    return Any::parse(text, nullptr, true, /*ignore_comments=*/true);
   } catch (const nlohmann::json::parse_error& error) {
     size_t line = 1, column = 1;
     for (size_t i = 0; i + 1 < error.byte && i < text.size(); ++i) {
@@ -272,8 +272,17 @@ Json parse_json(const std::string& text, const std::string& source_name) {
       line += text[i] == '\n';
     }
     throw Error(ErrorCode::config, source_name + ":" + std::to_string(line) + ":" + std::to_string(column) + ": not valid JSON",
-                text.empty() ? "the file is empty" : "the text cannot be read from there on", "compare with: comera config show");
+                text.empty() ? "the file is empty" : "the text cannot be read from there on", hint);
   }
+}
+
+}  // namespace
+
+Json parse_json(const std::string& text, const std::string& source_name) {
+  return parse_as<Json>(text, source_name, "compare with: comera config show");
+}
+WideJson parse_wide_json(const std::string& text, const std::string& source_name) {
+  return parse_as<WideJson>(text, source_name, "get the file again: it is damaged, or not all of it is there");
 }
 
 Json read_json_file(const std::string& path) {

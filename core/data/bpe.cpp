@@ -8,6 +8,7 @@
 #include <queue>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/data/mapped_file.h"
 #include "core/data/sha256.h"
 #include "core/data/utf8.h"
@@ -73,9 +74,9 @@ size_t piece_end(std::string_view text, size_t at) {
 BpeTokenizer::BpeTokenizer(TokenTable table, Model model)
     : Tokenizer(std::move(table), model.by_bytes), model_(std::move(model)), added_(table_.added) {}
 
-std::shared_ptr<const BpeTokenizer> BpeTokenizer::of_json(const std::string& path, const Json& file, const std::string& fingerprint) {
+std::shared_ptr<const BpeTokenizer> BpeTokenizer::of_json(const std::string& path, const WideJson& file, const std::string& fingerprint) {
   TokenReader reader(path);
-  const Json& json = file.at("model");
+  const WideJson& json = file.at("model");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (const auto found = json.find(key); found != json.end() && !found->is_null() && *found != "")
       reader.unknown(std::string(key) + " " + found->dump());
@@ -94,9 +95,9 @@ std::shared_ptr<const BpeTokenizer> BpeTokenizer::of_json(const std::string& pat
       std::snprintf(name, sizeof name, "<0x%02X>", byte);
       model.bytes[static_cast<size_t>(byte)] = reader.id_of(name);
     }
-  reader.read_added(file.value("added_tokens", Json::array()));
+  reader.read_added(file.value("added_tokens", WideJson::array()));
   read_steps(reader, file, model);
-  reader.read_processor(file.value("post_processor", Json()));
+  reader.read_processor(file.value("post_processor", WideJson()));
   model.ids = reader.ids();
   return std::shared_ptr<const BpeTokenizer>(new BpeTokenizer(reader.finish(unknown, fingerprint), std::move(model)));
 }
@@ -107,7 +108,7 @@ std::shared_ptr<const BpeTokenizer> BpeTokenizer::of_files(const std::string& fo
                     config_path = (in / "tokenizer_config.json").string();
   const MappedFile vocabulary(path), merges(merges_path);
   TokenReader reader(path);
-  reader.read_vocabulary(parse_json(std::string(vocabulary.bytes()), path));
+  reader.read_vocabulary(parse_wide_json(std::string(vocabulary.bytes()), path));
   Model model;
   int64_t number = 0;
   for (std::string_view rest = merges.bytes(); !rest.empty();) {
@@ -147,8 +148,8 @@ void BpeTokenizer::add_merge(const TokenReader& reader, std::string_view left, s
   model.merges.try_emplace(key_of(a, b), Merge{rank, made});
 }
 
-void BpeTokenizer::read_merges(const TokenReader& reader, const Json& merges, Model& model) {
-  for (const Json& merge : merges) {
+void BpeTokenizer::read_merges(const TokenReader& reader, const WideJson& merges, Model& model) {
+  for (const WideJson& merge : merges) {
     std::string left, right;
     if (merge.is_array()) {
       left = merge.at(0), right = merge.at(1);
@@ -167,8 +168,8 @@ void BpeTokenizer::take_bytes(const TokenReader& reader, Model& model) {
   for (size_t byte = 0; byte < 256; ++byte) model.bytes[byte] = reader.id_of(names[byte]);
 }
 
-void BpeTokenizer::read_steps(const TokenReader& reader, const Json& file, Model& model) {
-  const Json pre = file.value("pre_tokenizer", Json()), normalizer = file.value("normalizer", Json());
+void BpeTokenizer::read_steps(const TokenReader& reader, const WideJson& file, Model& model) {
+  const WideJson pre = file.value("pre_tokenizer", WideJson()), normalizer = file.value("normalizer", WideJson());
   const std::string kind = pre.is_object() ? pre.value("type", "") : "";
   if (kind == "ByteLevel") {
     if (!pre.value("use_regex", true)) reader.unknown("byte-level tokens of whole texts");
@@ -187,7 +188,7 @@ void BpeTokenizer::read_steps(const TokenReader& reader, const Json& file, Model
     return;
   }
   if (!pre.is_null()) reader.unknown("a pre-tokenizer of type " + kind);
-  const Json steps = normalizer.is_object() && normalizer.value("type", "") == "Sequence" ? normalizer.at("normalizers") : Json();
+  const WideJson steps = normalizer.is_object() && normalizer.value("type", "") == "Sequence" ? normalizer.at("normalizers") : WideJson();
   const bool known = steps.size() == 2 && steps[0].value("type", "") == "Prepend" && steps[0].value("prepend", "") == kLowLine &&
                      steps[1].value("type", "") == "Replace" && steps[1].at("pattern").value("String", "") == " " &&
                      steps[1].value("content", "") == kLowLine;

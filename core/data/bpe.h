@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/json.h"
+#include "core/base/wide_json.h"
 #include "core/data/tokenizer.h"
 
 namespace comera {
@@ -18,8 +18,8 @@ class WordCache;
 // Bytes that are not UTF-8 count as U+FFFD, one for each maximal part of a character. The text of a special token is that token.
 class BpeTokenizer final : public Tokenizer {
  public:
-  // Of a tokenizer.json. Throws as open_tokenizer, or Json::exception where a part is missing.
-  static std::shared_ptr<const BpeTokenizer> of_json(const std::string& path, const Json& file, const std::string& fingerprint);
+  // Of a tokenizer.json. Throws as open_tokenizer, or WideJson::exception where a part is missing.
+  static std::shared_ptr<const BpeTokenizer> of_json(const std::string& path, const WideJson& file, const std::string& fingerprint);
   // Of the vocab.json and merges.txt of a folder: bytes, with RoBERTa's special tokens around texts where the vocabulary has them. What a
   // tokenizer_config.json says of add_prefix_space counts.
   static std::shared_ptr<const BpeTokenizer> of_files(const std::string& folder);
@@ -43,9 +43,9 @@ class BpeTokenizer final : public Tokenizer {
   };
 
   BpeTokenizer(TokenTable table, Model model);
-  static void read_merges(const TokenReader& reader, const Json& merges, Model& model);
+  static void read_merges(const TokenReader& reader, const WideJson& merges, Model& model);
   static void add_merge(const TokenReader& reader, std::string_view left, std::string_view right, const std::string& where, Model& model);
-  static void read_steps(const TokenReader& reader, const Json& file, Model& model);
+  static void read_steps(const TokenReader& reader, const WideJson& file, Model& model);
   static void take_bytes(const TokenReader& reader, Model& model);
   void encode_plain(std::string_view text, bool first, WordCache& cache, std::vector<int32_t>& ids) const;
   void encode_by_words(std::string_view text, WordCache& cache, std::vector<int32_t>& ids) const;

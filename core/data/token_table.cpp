@@ -31,13 +31,13 @@ void TokenReader::wrong(const std::string& what, const std::string& why) const {
   throw Error(ErrorCode::config, path_ + one_line(what), one_line(why), "get the tokenizer's files again");
 }
 
-int32_t TokenReader::id_from(const Json& json) const {
+int32_t TokenReader::id_from(const WideJson& json) const {
   if (!json.is_number_integer() || json < 0 || json > kLargestId)
     wrong(": the id of a token is " + json.dump(), "ids are whole numbers from 0 on");
   return json.get<int32_t>();
 }
 
-void TokenReader::read_vocabulary(const Json& vocabulary) {
+void TokenReader::read_vocabulary(const WideJson& vocabulary) {
   if (!vocabulary.is_object()) wrong(": its vocabulary is not an object", "it must have the id of each token");
   for (const auto& [token, id] : vocabulary.items()) ids_[token] = id_from(id);
   if (ids_.empty()) wrong(" has no tokens", "its vocabulary is empty");
@@ -49,8 +49,8 @@ void TokenReader::add(const AddedToken& token, bool special) {
   if (special) table_.specials.push_back(token.id);
 }
 
-void TokenReader::read_added(const Json& added) {
-  for (const Json& token : added) {
+void TokenReader::read_added(const WideJson& added) {
+  for (const WideJson& token : added) {
     const std::string text = token.at("content");
     if (text.empty()) unknown("the added token " + token.dump());
     if (token.value("single_word", false)) unknown("an added token that is a single word");
@@ -58,17 +58,17 @@ void TokenReader::read_added(const Json& added) {
   }
 }
 
-std::vector<Mark> TokenReader::marks_of(const Json& list, const Json& tokens) const {
+std::vector<Mark> TokenReader::marks_of(const WideJson& list, const WideJson& tokens) const {
   std::vector<Mark> out;
-  for (const Json& piece : list) {
+  for (const WideJson& piece : list) {
     const auto special = piece.find("SpecialToken");
-    const Json& of = special != piece.end() ? *special : piece.at("Sequence");
+    const WideJson& of = special != piece.end() ? *special : piece.at("Sequence");
     const auto segment = of.value("type_id", int64_t{0});
     if (segment < 0 || segment >= kSegments) unknown("the segment " + std::to_string(segment));
     if (special == piece.end())
       out.push_back({-1, of.at("id") == "A" ? 0 : 1, static_cast<int32_t>(segment)});
     else
-      for (const Json& id : tokens.at(of.at("id").get<std::string>()).at("ids"))
+      for (const WideJson& id : tokens.at(of.at("id").get<std::string>()).at("ids"))
         out.push_back({id_from(id), 0, static_cast<int32_t>(segment)});
     if (out.size() > 64) unknown("more than 64 tokens around texts");
   }
@@ -88,7 +88,7 @@ void TokenReader::surround(const char* cls, const char* sep, bool doubled) {
   table_.pair.push_back({table_.sep, 0, second});
 }
 
-void TokenReader::read_processor(const Json& processor) {
+void TokenReader::read_processor(const WideJson& processor) {
   const std::string kind = processor.is_object() ? processor.value("type", "") : "";
   if (kind.empty()) return;
   if (kind == "ByteLevel") return;
@@ -100,7 +100,7 @@ void TokenReader::read_processor(const Json& processor) {
     return surround(cls.c_str(), sep.c_str(), kind == "RobertaProcessing");
   }
   if (kind != "TemplateProcessing") unknown("a post-processor of type " + kind);
-  const Json tokens = processor.value("special_tokens", Json::object());
+  const WideJson tokens = processor.value("special_tokens", WideJson::object());
   table_.single = marks_of(processor.at("single"), tokens);
   table_.pair = marks_of(processor.at("pair"), tokens);
   const auto texts = [](const std::vector<Mark>& marks, int text) {
@@ -118,7 +118,8 @@ TokenTable TokenReader::finish(const std::string& unknown, const std::string& fi
     most = std::max<int64_t>(most, id);
     if (static_cast<size_t>(id) >= count) continue;
     const std::string*& place = by_id[static_cast<size_t>(id)];
-    if (place) wrong(": two tokens have the id " + std::to_string(id), "they are " + Json(*place).dump() + " and " + Json(token).dump());
+    if (place)
+      wrong(": two tokens have the id " + std::to_string(id), "they are " + WideJson(*place).dump() + " and " + WideJson(token).dump());
     place = &token;
   }
   if (const auto hole = std::find(by_id.begin(), by_id.end(), nullptr); hole != by_id.end())

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/json.h"
+#include "core/base/wide_json.h"
 
 namespace comera {
 
@@ -52,9 +52,9 @@ class TokenReader {
  public:
   explicit TokenReader(std::string path) : path_(std::move(path)) {}
 
-  void read_vocabulary(const Json& vocabulary);  // {"token": id}
-  void read_added(const Json& added);            // "added_tokens"
-  void read_processor(const Json& processor);    // "post_processor"
+  void read_vocabulary(const WideJson& vocabulary);  // {"token": id}
+  void read_added(const WideJson& added);            // "added_tokens"
+  void read_processor(const WideJson& processor);    // "post_processor"
   void add(const AddedToken& token, bool special = true);
   void surround(const char* cls, const char* sep, bool doubled);  // cls A sep B sep, or cls A sep sep B sep in one segment
 
@@ -68,8 +68,8 @@ class TokenReader {
   [[noreturn]] void wrong(const std::string& what, const std::string& why) const;
 
  private:
-  int32_t id_from(const Json& json) const;
-  std::vector<Mark> marks_of(const Json& list, const Json& tokens) const;
+  int32_t id_from(const WideJson& json) const;
+  std::vector<Mark> marks_of(const WideJson& list, const WideJson& tokens) const;
 
   const std::string path_;
   TokenIds ids_;

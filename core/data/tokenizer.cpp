@@ -23,14 +23,14 @@ bool strips_or_has_space(const AddedToken& token) {
 
 std::shared_ptr<const Tokenizer> of_json(const std::string& path) {
   const MappedFile mapped(path);
-  const Json file = parse_json(std::string(mapped.bytes()), path);
+  const WideJson file = parse_wide_json(std::string(mapped.bytes()), path);
   try {
-    const Json& model = file.at("model");
+    const WideJson& model = file.at("model");
     const std::string kind = model.value("type", "BPE"), fingerprint = sha256_hex(mapped.bytes());
     if (kind == "WordPiece") return WordPiece::of_json(path, file, fingerprint);
     if (kind == "BPE") return BpeTokenizer::of_json(path, file, fingerprint);
     TokenReader(path).unknown("a model of type " + model.at("type").dump());
-  } catch (const Json::exception& error) {
+  } catch (const WideJson::exception& error) {
     throw Error(ErrorCode::config, path + " is not a tokenizer.json", error.what(), "give the file that the tokenizers library wrote");
   }
 }

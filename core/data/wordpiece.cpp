@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/data/mapped_file.h"
 #include "core/data/sha256.h"
 #include "core/data/utf8.h"
@@ -28,9 +29,10 @@ std::vector<std::string> read_lines(std::string_view bytes) {
 }
 
 // A member of a tokenizer_config.json, which may be null or missing.
-bool option(const Json& config, const char* name, bool otherwise) {
+template <class AnyJson>
+bool option(const AnyJson& config, const char* name, bool otherwise) {
   const auto found = config.find(name);
-  return found == config.end() || !found->is_boolean() ? otherwise : found->get<bool>();
+  return found == config.end() || !found->is_boolean() ? otherwise : found->template get<bool>();
 }
 
 // What a tokenizer_config.json next to a vocab.txt says.
@@ -109,7 +111,7 @@ std::shared_ptr<const WordPiece> WordPiece::of_lines(const std::string& path) {
   return std::shared_ptr<const WordPiece>(new WordPiece(std::move(table), std::move(rules)));
 }
 
-WordPiece::Rules WordPiece::rules_of(const TokenReader& reader, const Json& file) {
+WordPiece::Rules WordPiece::rules_of(const TokenReader& reader, const WideJson& file) {
   Rules rules;
   rules.words = {.clean = false, .ideographs = false, .strip_accents = false, .lowercase = false, .library = true};
   const auto kind_of = [&](const char* part) {
@@ -118,12 +120,12 @@ WordPiece::Rules WordPiece::rules_of(const TokenReader& reader, const Json& file
   };
   if (const std::string kind = kind_of("normalizer"); !kind.empty()) {
     if (kind != "BertNormalizer") reader.unknown("a normalizer of type " + kind);
-    const Json& normalizer = file.at("normalizer");
+    const WideJson& normalizer = file.at("normalizer");
     rules.words.clean = option(normalizer, "clean_text", true);
     rules.words.ideographs = option(normalizer, "handle_chinese_chars", true);
     rules.words.lowercase = option(normalizer, "lowercase", true);
     rules.words.strip_accents = option(normalizer, "strip_accents", rules.words.lowercase);
-    for (const Json& token : file.value("added_tokens", Json::array()))
+    for (const WideJson& token : file.value("added_tokens", WideJson::array()))
       if (token.value("normalized", false)) reader.unknown("the added token " + token.dump() + ", which is looked for in normalized text");
   }
   if (const std::string kind = kind_of("pre_tokenizer"); kind != "BertPreTokenizer")
@@ -132,19 +134,19 @@ WordPiece::Rules WordPiece::rules_of(const TokenReader& reader, const Json& file
     rules.joins = option(file.at("decoder"), "cleanup", true);
   else if (!kind.empty())
     reader.unknown("a decoder of type " + kind);
-  const Json& model = file.at("model");
+  const WideJson& model = file.at("model");
   rules.prefix = model.value("continuing_subword_prefix", "##");
   rules.longest_word = model.value("max_input_chars_per_word", int64_t{100});
   return rules;
 }
 
-std::shared_ptr<const WordPiece> WordPiece::of_json(const std::string& path, const Json& file, const std::string& fingerprint) {
+std::shared_ptr<const WordPiece> WordPiece::of_json(const std::string& path, const WideJson& file, const std::string& fingerprint) {
   TokenReader reader(path);
-  const Json& model = file.at("model");
+  const WideJson& model = file.at("model");
   reader.read_vocabulary(model.at("vocab"));
-  reader.read_added(file.value("added_tokens", Json::array()));
+  reader.read_added(file.value("added_tokens", WideJson::array()));
   Rules rules = rules_of(reader, file);
-  reader.read_processor(file.value("post_processor", Json()));
+  reader.read_processor(file.value("post_processor", WideJson()));
   const std::string unknown = model.value("unk_token", "[UNK]");
   if (reader.id_of(unknown) < 0) reader.wrong(" has no token " + unknown, "unknown words become this token");
   return std::shared_ptr<const WordPiece>(new WordPiece(reader.finish(unknown, fingerprint), std::move(rules)));

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/json.h"
+#include "core/base/wide_json.h"
 #include "core/data/tokenizer.h"
 #include "core/data/words.h"
 
@@ -21,8 +21,8 @@ class WordPiece final : public Tokenizer {
   // it says (do_lower_case, tokenize_chinese_chars, strip_accents). "[SEP]" in a text is four plain words. Throws Error(config) when the
   // file is not a WordPiece vocabulary (empty, binary, no [PAD] [UNK] [CLS] [SEP]), Error(not_found) when it is not there.
   static std::shared_ptr<const WordPiece> of_lines(const std::string& path);
-  // Of a tokenizer.json; special tokens in a text are found. Throws as open_tokenizer, or Json::exception where a part is missing.
-  static std::shared_ptr<const WordPiece> of_json(const std::string& path, const Json& file, const std::string& fingerprint);
+  // Of a tokenizer.json; special tokens in a text are found. Throws as open_tokenizer, or WideJson::exception where a part is missing.
+  static std::shared_ptr<const WordPiece> of_json(const std::string& path, const WideJson& file, const std::string& fingerprint);
 
   using Tokenizer::encode;
   void encode(std::string_view text, std::vector<int32_t>& ids) const override;
@@ -37,7 +37,7 @@ class WordPiece final : public Tokenizer {
   };
 
   WordPiece(TokenTable table, Rules rules);
-  static Rules rules_of(const TokenReader& reader, const Json& file);
+  static Rules rules_of(const TokenReader& reader, const WideJson& file);
   void encode_words(std::string_view text, WordCache& cache, std::vector<int32_t>& ids) const;
   void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
 
