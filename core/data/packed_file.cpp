@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 
 #include "core/base/error.h"
@@ -16,10 +17,12 @@ fs::path cached_data() { return fs::path(paths::cache_folder()) / "data"; }
 
 // A file in the cache folder, or where temporary files are if that cannot be written to.
 std::string writable_place(const std::string& name, std::ofstream& out) {
+  static std::atomic<int> number = 0;  // threads of a program may pack the same file
+  const std::string own = name + "." + std::to_string(::getpid()) + "." + std::to_string(number++);
   for (const bool in_cache : {true, false}) {
     try {
       const fs::path folder = in_cache ? fs::path(paths::ensure_folder(cached_data().string())) : fs::temp_directory_path();
-      const std::string path = (folder / (name + "." + std::to_string(::getpid()))).string();
+      const std::string path = (folder / own).string();
       out.open(path, std::ios::binary | std::ios::trunc);
       if (out) return path;
     } catch (const std::exception&) {  // no such place
