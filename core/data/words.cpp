@@ -2,7 +2,9 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "core/data/utf8.h"
 
@@ -59,43 +61,82 @@ class Writer {
   bool pending_ = false;
 };
 
-void put_folded(int32_t c, const WordRules& rules, Writer& writer) {  // one character after decomposition
-  const utf8proc_category_t category = utf8proc_category(c);
-  if (rules.strip_accents && category == UTF8PROC_CATEGORY_MN) return;
-  const int32_t lower = rules.lowercase ? utf8proc_tolower(c) : c;
-  if (is_punctuation(lower, category))
-    writer.alone(lower);
-  else
-    writer.put(lower);
-  if (rules.lowercase && c == 0x130) writer.put(0x307);  // the only letter whose lower case is two characters
-}
+class Normalizer {
+ public:
+  Normalizer(const WordRules& rules, std::string& out) : rules_(rules), writer_(out) {}
 
-void put_character(int32_t c, const WordRules& rules, Writer& writer) {
-  const utf8proc_category_t category = utf8proc_category(c);
-  if (is_space(c, category, rules)) return writer.space();
-  if (is_dropped(c, category, rules)) return;
-  const bool alone = is_ideograph(c, rules);
-  if (alone) writer.space();
-  if (!rules.strip_accents) {
-    put_folded(c, rules, writer);
-  } else {
+  void plain(char c) {  // a small letter or a digit
+    end_marks();
+    writer_.put(c);
+  }
+  void take(int32_t c) {
+    const utf8proc_category_t category = utf8proc_category(c);
+    if (is_space(c, category, rules_)) {
+      end_marks();
+      return writer_.space();
+    }
+    if (is_dropped(c, category, rules_)) return;
+    const bool alone = is_ideograph(c, rules_);
+    if (alone) end_marks(), writer_.space();
+    if (rules_.strip_accents)
+      decompose(c);
+    else
+      fold(c);
+    if (alone) end_marks(), writer_.space();
+  }
+  // Unicode's order of the marks behind a character: by their combining class.
+  void end_marks() {
+    if (marks_.empty()) return;
+    std::stable_sort(marks_.begin(), marks_.end(), [](const Mark& a, const Mark& b) { return a.order < b.order; });
+    for (const Mark& mark : marks_) fold(mark.code);
+    marks_.clear();
+  }
+
+ private:
+  struct Mark {
+    int order;
+    int32_t code;
+  };
+
+  void decompose(int32_t c) {
     constexpr int kMost = 16;  // code points of one canonical decomposition; Unicode's longest has 4
     utf8proc_int32_t parts[kMost];
     int last_class = 0;
     const auto count = utf8proc_decompose_char(c, parts, kMost, UTF8PROC_DECOMPOSE, &last_class);
-    for (utf8proc_ssize_t i = 0; i < count && i < kMost; ++i) put_folded(parts[i], rules, writer);
+    for (utf8proc_ssize_t i = 0; i < count && i < kMost; ++i) {
+      const int order = rules_.library ? utf8proc_get_property(parts[i])->combining_class : 0;
+      if (order > 0) {
+        marks_.push_back({order, parts[i]});
+        continue;
+      }
+      end_marks();
+      fold(parts[i]);
+    }
   }
-  if (alone) writer.space();
-}
+  void fold(int32_t c) {  // one character after decomposition
+    const utf8proc_category_t category = utf8proc_category(c);
+    if (rules_.strip_accents && category == UTF8PROC_CATEGORY_MN) return;
+    const int32_t lower = rules_.lowercase ? utf8proc_tolower(c) : c;
+    if (is_punctuation(lower, category))
+      writer_.alone(lower);
+    else
+      writer_.put(lower);
+    if (rules_.lowercase && c == 0x130) writer_.put(0x307);  // the only letter whose lower case is two characters
+  }
+
+  const WordRules& rules_;
+  Writer writer_;
+  std::vector<Mark> marks_;  // behind the last character
+};
 
 }  // namespace
 
 void normalize_words(std::string_view text, const WordRules& rules, std::string& out) {
-  Writer writer(out);
+  Normalizer normalizer(rules, out);
   const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
   for (size_t i = 0; i < text.size();) {
     if ((bytes[i] >= 'a' && bytes[i] <= 'z') || (bytes[i] >= '0' && bytes[i] <= '9')) {  // most of any text
-      writer.put(bytes[i++]);
+      normalizer.plain(text[i++]);
       continue;
     }
     utf8proc_int32_t c = 0;
@@ -105,8 +146,9 @@ void normalize_words(std::string_view text, const WordRules& rules, std::string&
       continue;
     }
     i += static_cast<size_t>(used);
-    put_character(c, rules, writer);
+    normalizer.take(c);
   }
+  normalizer.end_marks();
 }
 
 }  // namespace comera

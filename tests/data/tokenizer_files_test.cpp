@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "core/data/text_stream.h"
+#include "core/data/words.h"
 #include "tests/data/tokenizers.h"
 
 namespace comera {
@@ -176,6 +177,21 @@ TEST(TokenizerFiles, OptionsOfTheNormalizer) {
     for (const int32_t id : tokenizer->encode(text)) words += (words.empty() ? "" : " ") + tokenizer->token(id);
     EXPECT_EQ(words, c.words) << file["normalizer"];
   }
+}
+
+// As the library orders them: U+1D165 has combining class 216, U+302E has 224.
+TEST(TokenizerFiles, MarksThatStayAreInUnicodesOrder) {
+  WordRules rules;
+  std::string out;
+  rules.library = true;
+  for (const char* text : {"A\u302e\U0001d165 b", "A\U0001d165\u0301\u302e b"}) {
+    normalize_words(text, rules, out);
+    EXPECT_EQ(out, "a\U0001d165\u302e b");
+  }
+  normalize_words("\u302e\U0001d165", rules, out);
+  EXPECT_EQ(out, "\U0001d165\u302e");
+  normalize_words("A\u302e\U0001d165", {}, out);
+  EXPECT_EQ(out, "a\u302e\U0001d165") << "as stored runs have it";
 }
 
 TEST(TokenizerFiles, LongWordsAndOtherPrefixes) {
