@@ -193,7 +193,7 @@ int train(const Context& context, const TrainOptions& options) {
   if (!options.device.empty()) sets.push_back("train.device=" + options.device);
   if (!options.name.empty()) sets.push_back("name=" + options.name);
   options.folder.add_to(sets);
-  const std::optional<FolderRun> folder = folder_run(options.config, sets, options.folder);
+  std::optional<FolderRun> folder = folder_run(options.config, sets, options.folder);
   if (!folder) {
     start.config = load_config(options.config, sets);
     return follow(context, std::move(start), options);
@@ -205,6 +205,7 @@ int train(const Context& context, const TrainOptions& options) {
   start.weights = start.store + ".weights-" + std::to_string(::getpid()) + ".safetensors";
   const RemoveLater remove_weights(start.weights);
   write_start(folder->weights, start.config, start.weights);
+  folder->weights.trains.reset();  // their memory, which training has use for
   return follow(context, std::move(start), options, {{"weights", weights_json(folder->weights)}});
 }
 

@@ -1,6 +1,7 @@
 // TT-SVD (Oseledets 2011, algorithm 1): bond after bond, the leading left singular vectors of what is left are the next core.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <thread>
 
 #include "core/base/error.h"
@@ -33,6 +34,15 @@ int64_t rank_for(const std::vector<double>& next, int64_t values, double square)
   return 1;
 }
 
+// The largest rank of each bond that could be of use: the smaller of the products of modes on its two sides.
+std::vector<double> most_ranks(const RankLayer& layer) {
+  std::vector<double> left(1, 1), ranks;
+  for (const Param* core : layer.cores)
+    left.push_back(left.back() * static_cast<double>(core->count() / (core->shape[0] * core->shape[-1])));
+  for (size_t k = 1; k + 1 < left.size(); ++k) ranks.push_back(std::min(left[k], left.back() / left[k]));
+  return ranks;
+}
+
 // The first `rank` columns of (rows, columns).
 std::vector<double> leading(const std::vector<double>& basis, int64_t columns, int64_t rank) {
   std::vector<double> out;
@@ -57,6 +67,7 @@ TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, 
   TrainOfMatrix out;
   double may_go = most_error ? *most_error * whole * (*most_error * whole) : 0;  // of the sum of squares
   const size_t bonds = layer.cores.size() - 1;
+  const std::vector<double> shares = most_ranks(layer);
   for (size_t k = 0; k < bonds; ++k) {
     const Shape& shape = layer.cores[k]->shape;
     const int64_t mode = shape.count() / (shape[0] * shape[-1]), rows = (k > 0 ? out.ranks.back() : 1) * mode;
@@ -66,10 +77,10 @@ TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, 
     std::vector<double> basis(static_cast<size_t>(rows * rank)), next(static_cast<size_t>(rank * columns));
     ops.run(op::SingularBasis{on_host(basis, rows, rank), on_host(rest, rows, columns), true});
     ops.gemm(on_host(next, rank, columns), on_host(basis, rows, rank), true, on_host(rest, rows, columns), false);
-    if (most_error) {  // an equal share of what may still go for each bond that is left
+    if (most_error) {  // each bond that is left has a share of what may still go
       const double before = length(rest);
       const int64_t whole_rank = rank;
-      rank = rank_for(next, whole_rank, may_go / static_cast<double>(bonds - k));
+      rank = rank_for(next, whole_rank, may_go * shares[k] / std::accumulate(shares.begin() + static_cast<long>(k), shares.end(), 0.0));
       basis = leading(basis, whole_rank, rank);
       next.resize(static_cast<size_t>(rank * columns));
       may_go -= std::max(0.0, before * before - length(next) * length(next));

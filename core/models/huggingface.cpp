@@ -384,6 +384,10 @@ void write_folder(const std::string& path, const ModelConfig& model, const std::
     CHECK(static_cast<int64_t>(all.size()) == tensor.shape.count(), tensor.name << " has " << all.size() << " values");
     writer.add_values(tensor.name, stored.at(dtype), shape, in_folder_order(tensor, all));
   }
+  // An own head of a masked language model has its bias twice in the library, which ties both only together with the table.
+  if (model.kind == "encoder" && model.task == "masked" && !model.encoder.tied)
+    writer.add_values(std::string(architecture_of(model) == "RobertaForMaskedLM" ? "lm_head" : "cls.predictions") + ".decoder.bias",
+                      stored.at(dtype), {model.encoder.vocab}, values("head.bias"));
   writer.metadata("format", "pt");  // without which version 4 of the library refuses the file
   std::error_code problem;
   fs::create_directories(path, problem);

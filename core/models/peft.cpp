@@ -90,7 +90,9 @@ bool is_in(const std::string& module, const std::set<std::string>& modules) {
 // Collects the tensors of the adapter and what its config says of them.
 class AdapterWriter {
  public:
-  AdapterWriter(const ModelConfig& model, const Adapter& adapter) : model_(model), adapter_(adapter), tensors_(folder_tensors(model)) {
+  using ValuesOf = std::function<const std::vector<double>&(const std::string& param)>;
+  AdapterWriter(const ModelConfig& model, const Adapter& adapter, const ValuesOf& values)
+      : model_(model), adapter_(adapter), values_(values), tensors_(folder_tensors(model)) {
     for (const FolderTensor& tensor : tensors_)
       if (is_weight(tensor) && has_factors(tensor, adapter)) targets_.insert(module_of(tensor));
     modules_ = saved_modules(tensors_, targets_, adapter, model.task == "classification");
@@ -130,9 +132,8 @@ class AdapterWriter {
     if (!saved && !adapter_.replaced.contains(tensor.parts.front().param)) return;
     std::vector<double> values;
     for (const FolderTensor::Part& part : tensor.parts) {
-      const auto own = adapter_.replaced.find(part.param);
-      if (own == adapter_.replaced.end()) return;  // of a saved module, and as in the base model
-      values.insert(values.end(), own->second.begin(), own->second.end());
+      const std::vector<double>& own = values_(part.param);
+      values.insert(values.end(), own.begin(), own.end());
     }
     CHECK(tensor.order == FolderOrder::ours, tensor.name << " is not one that is trained whole");
     biases_ = biases_ || !saved;
@@ -141,17 +142,19 @@ class AdapterWriter {
     writer_.add_values(saved ? kFirst + tensor.name : name + ".base_layer.bias", "F32", shape, values);
   }
 
-  // The library ties the head to the base model's table, not to the one that the adapter brings.
+  // The library ties the head to the base model's table, not to the one that the adapter brings. The last layer of a masked head has its
+  // bias twice.
   void add_tied_head() {
-    const bool encoder = model_.kind == "encoder";
-    const auto table = adapter_.replaced.find("emb.token.weight");
-    if (table == adapter_.replaced.end() || !(encoder ? model_.task == "masked" && model_.encoder.tied : model_.decoder.tied)) return;
-    const std::string head = !encoder                                         ? "lm_head"
-                             : architecture_of(model_).starts_with("Roberta") ? "lm_head.decoder"
-                                                                              : "cls.predictions.decoder";
-    if (!is_in(head, modules_)) modules_.insert(head);
-    const FolderTensor& like = tensors_.front();
-    writer_.add_values(kFirst + head + ".weight", "F32", {like.shape[0], like.shape[1]}, table->second);
+    const bool masked = model_.kind == "encoder" && model_.task == "masked", new_table = adapter_.replaced.contains("emb.token.weight");
+    const bool tied = masked ? model_.encoder.tied : model_.kind == "decoder" && model_.decoder.tied;
+    if (!masked && !(tied && new_table)) return;
+    const std::string module = !masked ? "lm_head" : architecture_of(model_).starts_with("Roberta") ? "lm_head" : "cls.predictions";
+    if (tied && new_table) modules_.insert(module);
+    if (!modules_.contains(module)) return;
+    const FolderTensor& table = tensors_.front();
+    const std::string name = kFirst + module + (masked ? ".decoder" : "");
+    if (tied) writer_.add_values(name + ".weight", "F32", {table.shape[0], table.shape[1]}, values_("emb.token.weight"));
+    if (masked) writer_.add_values(name + ".bias", "F32", {table.shape[0]}, values_("head.bias"));
   }
 
   Json config_of(const std::string& base) const {
@@ -191,6 +194,7 @@ class AdapterWriter {
 
   const ModelConfig& model_;
   const Adapter& adapter_;
+  const ValuesOf& values_;
   const std::vector<FolderTensor> tensors_;
   std::set<std::string> targets_, modules_;
   std::map<std::string, std::pair<int64_t, double>> ranks_;  // rank and alpha of a target, by its name in a block
@@ -280,8 +284,9 @@ class AdapterReader {
 
 }  // namespace
 
-void write_adapter(const std::string& path, const ModelConfig& model, const Adapter& adapter, const std::string& base) {
-  AdapterWriter(model, adapter).write(path, base);
+void write_adapter(const std::string& path, const ModelConfig& model, const Adapter& adapter, const std::string& base,
+                   const std::function<const std::vector<double>&(const std::string& param)>& values) {
+  AdapterWriter(model, adapter, values).write(path, base);
 }
 
 void read_adapter(const std::string& path, const HuggingFaceFolder& base, const ModelConfig& model,
@@ -309,7 +314,9 @@ void read_adapter(const std::string& path, const HuggingFaceFolder& base, const 
       first += count;
     }
   }
-  for (const char* head : {"lm_head", "lm_head.decoder", "cls.predictions.decoder"}) unused.erase(kFirst + std::string(head) + ".weight");
+  for (const char* again : {"lm_head.weight", "lm_head.decoder.weight", "lm_head.decoder.bias", "cls.predictions.decoder.weight",
+                            "cls.predictions.decoder.bias"})
+    unused.erase(kFirst + std::string(again));
   if (!unused.empty()) refuse(path, "tensor " + shown(*unused.begin()), "the model has no such parameter");
   for (const auto& [param, own] : values) put(param, own);
 }

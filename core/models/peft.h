@@ -27,8 +27,10 @@ struct Adapter {
 };
 
 // Writes a folder that PEFT loads onto the base model in folder `base`. Matrices that are one in the library (GPT-2's queries, keys and
-// values) get factors that are the others side by side. Throws Error(config) for a model without such a form, Error(storage).
-void write_adapter(const std::string& path, const ModelConfig& model, const Adapter& adapter, const std::string& base);
+// values) get factors that are the others side by side. Modules with a replaced parameter are written whole: values(parameter) gives the
+// others, without factors. Throws Error(config) for a model without such a form, Error(storage).
+void write_adapter(const std::string& path, const ModelConfig& model, const Adapter& adapter, const std::string& base,
+                   const std::function<const std::vector<double>&(const std::string& param)>& values);
 
 // put(parameter, values) for each dense parameter of the base model with the adapter multiplied in, and where the head is tied to a table
 // that has factors for "head.weight", too: PEFT leaves the head without them. Throws Error(config | storage | not_found) for a folder that

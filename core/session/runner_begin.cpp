@@ -116,6 +116,8 @@ void Runner::begin_new() {
 void Runner::begin_with_weights() {
   recorder_.mute(true);
   trainer_->restore(start_.weights);
+  std::error_code ignored;
+  fs::remove(start_.weights, ignored);
   recorder_.mute(false);
   begin_record("", 0);
   keeps_start_ = true;

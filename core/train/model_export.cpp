@@ -254,7 +254,11 @@ Difference export_adapter(const std::string& path, const std::string& base, cons
   for (const auto& [name, values] : model.dense)
     if (const auto own = of_base.find(name); !model.frozen.contains(name) && (own == of_base.end() || own->second != values))
       model.factors.replaced[name] = values;
-  write_adapter(folder, model.config.model, model.factors, std::filesystem::absolute(base).lexically_normal().string());
+  write_adapter(folder, model.config.model, model.factors, std::filesystem::absolute(base).lexically_normal().string(),
+                [&](const std::string& param) -> const std::vector<double>& {
+                  const auto without_factors = model.frozen.find(param);
+                  return without_factors == model.frozen.end() ? model.dense.at(param) : without_factors->second;
+                });
   ModelConfig of_model = model.config.model;
   untie_from_factors(model);
   Values read;

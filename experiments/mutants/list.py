@@ -94,6 +94,7 @@ m("methods.31", "core/config/optimizers.cpp", '.eps = rule == "adam8bit" ? 1e-8'
 TRAINER, CHECKPOINT, FORECAST, ENGINE = "core/train/trainer.cpp", "core/train/checkpoint.cpp", "core/train/forecast.cpp", "core/train/engine.cpp"
 COMERA, RANKS = "core/methods/comera.cpp", "core/methods/comera_ranks.cpp"
 SCORER, SUGGEST, SIZE, EXPORT_MODEL = "core/train/scorer.cpp", "core/config/suggest.cpp", "core/methods/model_size.cpp", "core/train/model_export.cpp"
+IMPORT_MODEL = "core/train/model_import.cpp"
 
 m("train.1", TRAINER, "if (step <= train.warmup) {", "if (MUT ? step < train.warmup : step <= train.warmup) {", "the warm-up is a step shorter",
   "train Schedule.LinearFallsInEqualSteps", row=1)
@@ -169,7 +170,7 @@ m("train.32", SIZE, "size.model_entries = other + live_cores + live_rank_values;
 m("train.33", SIZE, "for (const Param* rank : layer.ranks) other -= static_cast<double>(rank->count());",
   "for (const Param* rank : layer.ranks) other -= MUT ? 0 : static_cast<double>(rank->count());", "the size of the model counts ranks twice",
   "train Boundaries.SizesCountWhatIsAliveAndWhatIsHeld")
-m("train.34", EXPORT_MODEL, "stored < 1 || stored > rank->count()", "stored < 1 || stored > rank->count() + (MUT ? 1 : 0)", "a rank one too large is imported",
+m("train.34", IMPORT_MODEL, "stored < 1 || stored > rank->count()", "stored < 1 || stored > rank->count() + (MUT ? 1 : 0)", "a rank one too large is imported",
   "train ImportModel.RefusesRanksAboveThoseOfTheConfig")
 m("train.35", TRAINER, "static_cast<int64_t>(std::llround(config_.train.epochs", "static_cast<int64_t>(std::llround((MUT ? 1 : 0) + config_.train.epochs",
   "a run takes an epoch more", "train Boundaries.EpochsAndStepsFollowTheRows")
@@ -293,7 +294,7 @@ RUNNER, BEGIN, PUBLISH = "core/session/runner.cpp", "core/session/runner_begin.c
 RECORDER, REPLAY, REPRODUCE = "core/session/recorder.cpp", "core/session/replay.cpp", "core/session/reproduce.cpp"
 SAMPLER, STORED, PROFILE = "core/session/run_sampler.cpp", "core/session/stored_run.cpp", "core/session/step_profile.cpp"
 
-m("session.1", RUNNER, "(it->first == first && is_fork_)", "(it->first == first && (is_fork_ || MUT))", "the first checkpoint is kept for ever",
+m("session.1", RUNNER, "(it->first == first && keeps_start_)", "(it->first == first && (keeps_start_ || MUT))", "the first checkpoint is kept for ever",
   "session Checkpoints.TheNewestAndTheBestOneAreLeftAndTheStartOfAFork", row=2)
 m("session.2", RUNNER, "if (it->first == best_step ||", "if ((MUT ? it->first == first + 10 : it->first == best_step) ||", "another one than the best checkpoint is kept",
   "session Checkpoints.TheNewestAndTheBestOneAreLeftAndTheStartOfAFork", row=2)
