@@ -35,8 +35,8 @@ Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const
                 "its sha256 begins with " + info.vocab_fingerprint.substr(0, 12) + ", the model's with " + vocabulary_.substr(0, 12),
                 "leave out --vocab, or give that file");
   if (each && engine_->task().rows() == Per::token)
-    throw Error(ErrorCode::config, "a language model predicts no labels of rows", "its outputs are the next tokens",
-                "use comera eval or comera generate");
+    throw Error(ErrorCode::config, "a language model predicts no labels of rows", "its outputs are tokens, one or more a row",
+                config.model.task == "language" ? "use comera eval or comera generate" : "use comera eval");
   BatchOptions options;
   options.batch_size = config.part_batch();
   options.length = config.model.length;
