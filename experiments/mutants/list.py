@@ -205,7 +205,7 @@ m("optim.2", "core/cpu/quant.cpp", "running[2 * group] < 0 ? T(0)", "(MUT ? runn
   "a first range of width 0 counts as none", "ops Int8*.AConstantFirstStepIsPartOfTheRunningMean", row=12)
 m("optim.3", OPTIMIZER, "done < bytes; done += chunk)", "done < (MUT ? std::min(bytes, chunk) : bytes); done += chunk)", "of a large state only the first piece begins at zero",
   "optim StateBytes.AllOfALargeStateBeginsAtZero")
-m("optim.4", ADAM8BIT, "gradient.count() < options_.min_size", "(MUT ? gradient.count() <= options_.min_size : gradient.count() < options_.min_size)",
+m("optim.4", "core/optim/coded.h", "count >= which.min_size", "(MUT ? count > which.min_size : count >= which.min_size)",
   "a tensor of exactly the least size stays plain", "optim Adam8bit.SmallTensorsAndTablesStayPlain")
 m("optim.5", PROJECTED, ", m >= n, site_of", ", MUT ? m > n : m >= n, site_of",
   "a square matrix is projected from the other side", "optim Shapes/Sides.ProjectionIsOrthonormalAndOnTheRightSide/2")
@@ -224,7 +224,7 @@ m("optim.11", "core/optim/coded.h", "ops.dequantise8bit(numbers, state.value, st
 m("optim.12", OPTIMIZER, "return Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype)));",
   "return MUT ? shape.count() * static_cast<int64_t>(size_of(dtype)) : Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype)));",
   "states lack their padding", "optim *StateBytes.PaddingIsPlannedAndTaken*")
-m("optim.14", ADAM8BIT, "&& !options_.embeddings)", "&& !(options_.embeddings || MUT))", "moments of tables are eight-bit unasked",
+m("optim.14", "core/optim/coded.h", "|| which.embeddings)", "|| which.embeddings || MUT)", "moments of tables are eight-bit unasked",
   "optim *Adam8bit.SmallTensorsAndTablesStayPlain*")
 m("optim.16", OPTIMIZER, "CHECK(taken == numbers.size(),", "CHECK(taken == numbers.size() || MUT,", "too many states are taken", "optim *Capture.AWrongShapeIsOurBug*")
 
@@ -343,7 +343,7 @@ m("session.22", SAMPLER, "if (told.step <= seen_) return {};", "if (MUT ? told.s
 m("session.23", RUNNER, "if (start_.max_seconds > 0 && seconds_since(began_) > start_.max_seconds) break;",
   "if (!MUT && start_.max_seconds > 0 && seconds_since(began_) > start_.max_seconds) break;", "a time that is over does not stop the run",
   "session Begin.ATimeThatIsOverStopsBeforeTheFirstStep")
-m("session.24", RUNNER, "&& !trainer_->finished()) checkpoint(\"periodic\");", "&& (MUT || !trainer_->finished())) checkpoint(\"periodic\");",
+m("session.24", RUNNER, "&& !trainer_->finished()) checkpoint(is_best", "&& (MUT || !trainer_->finished())) checkpoint(is_best",
   "the last step has two checkpoints", "session Checkpoints.TheNewestAndTheBestOneAreLeftAndTheStartOfAFork")
 m("session.25", RUNNER, "(run_until_ >= 0 && step >= run_until_)", "(run_until_ >= 0 && (MUT ? step > run_until_ : step >= run_until_))", "a run to a step makes one more",
   "session Session.CommandsAreDoneAtABoundaryAndAnswered")
@@ -545,7 +545,7 @@ m("cli.17", NUMBERS, "if (c < '0' || c > '9') out += c;", "if (MUT || c < '0' ||
   "base Numbers.TextsMayDifferInTheirDigits")
 m("cli.18", TRAIN, 'if (left_out.any()) line("left_out"', 'if (left_out.any() && !MUT) line("left_out"', "steps that are left out of --events are not named", "",
   why="only a reader that stands still while four million values come, some 290,000 steps, makes the line; the limit is not a setting")
-m("cli.19", "app/cli/eval.cpp", "found = run.checkpoints.find(options.step);", "found = MUT ? run.checkpoints.lower_bound(options.step) : run.checkpoints.find(options.step);",
+m("cli.19", "app/cli/model_file.cpp", "found = run.checkpoints.find(step);", "found = MUT ? run.checkpoints.lower_bound(step) : run.checkpoints.find(step);",
   "`eval --step` takes the next checkpoint", "cli/bad_input_typed.py CommandLine.test_unknown_metric_step_and_checkpoint")
 m("cli.20", RUNS, 'Json(std::isnan(point.value) ? "nan"', 'Json(std::isnan(point.value) && !MUT ? "nan"', "a value that is no number is told as infinite",
   "cli/json_schema.py Text.test_plain_is_one_record_a_line")
@@ -635,7 +635,7 @@ m("follow.6", "core/train/trainer.cpp", "  if (method_changes_) change_method(st
   "train OptimizerEdits.TakeExactlyThePlanOfTheNewSettings")
 m("follow.7", "core/methods/factor_ranks.cpp", "return length[static_cast<size_t>(i)] > length[static_cast<size_t>(k)];", "return MUT ? i > k : length[static_cast<size_t>(i)] > length[static_cast<size_t>(k)];",
   "the last components of LoRA stay, not the largest", "train LoraRank.FollowsTheFunction")
-m("follow.8", "core/methods/factor_ranks.cpp", "if (old == of.size()) continue;", "if (old == of.size() || MUT) continue;", "new components of LoRA are 0 on both sides and never learn", "train LoraRank.FollowsTheFunction")
+m("follow.8", "core/methods/factor_ranks.cpp", "if (old == rank) continue;", "if (old == rank || MUT) continue;", "new components of LoRA are 0 on both sides and never learn", "train LoraRank.FollowsTheFunction")
 m("follow.9", "core/train/checkpoint.cpp", 'state["lora"] = fields_to_json(fields_of(in_force.lora));', 'if (!MUT) state["lora"] = fields_to_json(fields_of(in_force.lora));',
   "a checkpoint between an edit of LoRA's rank and its step says the rank to come", "train OptimizerEdits.GoOnBitForBitFromACheckpointOnEitherSide")
 m("format.1", "core/layers/weights.cpp", "bf16_keep(param.value, numbers, site, ctx.step);", "bf16_keep(param.value, numbers, site, MUT ? Tensor() : ctx.step);", "weights in bf16 are rounded to nearest", "layers StoredWeights.SmallStepsCount")
