@@ -20,6 +20,7 @@
 #include "core/data/mapped_file.h"
 #include "core/data/text_lines.h"
 #include "core/store/tfevents.h"
+#include "core/train/model_import.h"
 
 namespace comera::studio {
 namespace {
@@ -44,6 +45,7 @@ FileKind kind_of_folder(const std::string& path) {
     return FileKind::data;
   } catch (const Error&) {
   }
+  if (is_model_folder(path)) return FileKind::weights;
   return has_events(path, 1) ? FileKind::events : FileKind::folder;
 }
 

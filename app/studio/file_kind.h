@@ -8,7 +8,7 @@ enum class FileKind {
   missing,  // or unreadable
   store,    // an SQLite database, with runs or not
   config,   // JSON
-  weights,  // safetensors
+  weights,  // safetensors, or a folder of the transformers library
   events,   // TensorBoard event files: a file, or a folder that has such files in it or one level below
   table,    // CSV with a column `step`
   data,     // data set: TSV, JSONL or IDX (plain or gzip), or a folder with one

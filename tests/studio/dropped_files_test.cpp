@@ -254,6 +254,15 @@ TEST_F(DroppedFiles, AnExportedModelIsTrainedOn) {
   EXPECT_EQ(RunReader(folder_.store()).run(stage_.started.fork_run).name, "little");
 }
 
+TEST_F(DroppedFiles, AModelFolderIsTrainedOn) {
+  open(folder_.store());
+  drop({COMERA_SOURCE_DIR "/tests/golden_models/gpt2"});
+  ASSERT_TRUE(told("gpt2 is an exported model of gpt2"));
+  take("exported model", "Train from it");
+  ASSERT_TRUE(stage_.until([&] { return !stage_.started.fork_run.empty() || ui().form.fork; }));
+  EXPECT_EQ(RunReader(folder_.store()).runs().front().name, "gpt2");
+}
+
 TEST_F(DroppedFiles, WeightsOfAnotherProgramAreSaidToBe) {
   SafetensorsWriter writer;
   writer.add_values("bert.weight", "F32", {2}, {1, 2});
