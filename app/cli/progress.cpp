@@ -61,7 +61,11 @@ std::string speed(const Snapshot& s) {
   return out + "  ETA " + duration(s.eta_s);
 }
 
+// Before step 1: what takes time.
+bool prepares(const Snapshot& s) { return s.phase == Phase::preparing && !s.message.empty(); }
+
 std::string one_line(const Snapshot& s) {
+  if (prepares(s)) return s.message;
   std::string out = "step " + thousands(static_cast<double>(s.step)) + "/" + thousands(static_cast<double>(s.total_steps)) + "  loss " +
                     significant(s.last.results.ce) + (s.eval.examples > 0 ? "  val accuracy " + significant(s.eval.accuracy) : "");
   if (!s.ranks.empty()) out += "  entries " + thousands(s.size.entries) + " (" + significant(s.size.compression, 3) + "x)";
@@ -86,11 +90,11 @@ void Progress::show(const Snapshot& snapshot, bool last) {
   const std::string warning = warning_of(snapshot.store_problem);
   if (snapshot.step != last_step_ && snapshot.step > 0) curve_.push_back(snapshot.last.results.ce);
   if (terminal_) {
-    if (snapshot.step != last_step_ || last || lines_ == 0 || !warning.empty()) draw(snapshot, warning);
+    if (snapshot.step != last_step_ || last || lines_ == 0 || !warning.empty() || prepares(snapshot)) draw(snapshot, warning);
   } else {
     if (!warning.empty()) std::cerr << warning << "\n";
     const auto now = std::chrono::steady_clock::now();
-    if (snapshot.step > 0 && (now >= next_line_ || last)) {
+    if ((snapshot.step > 0 || prepares(snapshot)) && (now >= next_line_ || last)) {
       std::cerr << one_line(snapshot) << "\n";
       next_line_ = now + std::chrono::seconds(30);
     }
@@ -108,8 +112,9 @@ void Progress::draw(const Snapshot& s, const std::string& above) {
                                    : "  early stage") +
                   reset);
   const double share = s.total_steps > 0 ? static_cast<double>(s.step) / static_cast<double>(s.total_steps) : 0;
-  block.push_back(accent + bar(share, 30) + reset + "  " + thousands(static_cast<double>(s.step)) + " / " +
-                  thousands(static_cast<double>(s.total_steps)) + "  epoch " + significant(s.epoch, 3) + "  " + speed(s));
+  block.push_back(prepares(s) ? s.message
+                              : accent + bar(share, 30) + reset + "  " + thousands(static_cast<double>(s.step)) + " / " +
+                                    thousands(static_cast<double>(s.total_steps)) + "  epoch " + significant(s.epoch, 3) + "  " + speed(s));
   block.push_back("loss      " + significant(s.last.results.ce) + "  " + accent + sparkline(curve_.values(), 48) + reset);
   block.push_back("accuracy  train " + significant(s.last.accuracy, 3) +
                   (s.eval.examples > 0

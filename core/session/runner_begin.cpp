@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -50,7 +51,12 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
     const int threads = static_cast<int>(config.train.threads);
     device_ = start_.open ? start_.open(name, threads) : open_device(name, threads);
   }
-  data_ = source ? open_run_data(config, *source) : open_run_data(config);
+  const auto reading = [this](double share) {
+    snapshot_.message = "reading the data: " + std::to_string(std::lround(100 * share)) + " %";
+    publish(false);
+  };
+  data_ = source ? open_run_data(config, *source, reading) : open_run_data(config, reading);
+  snapshot_.message.clear();
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
   recorder_.watch(trainer_.get());
   snapshot_.memory_planned = trainer_->engine().planned();

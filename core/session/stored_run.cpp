@@ -96,11 +96,12 @@ DataSpec data_spec(const RunConfig& config) {
   return spec;
 }
 
-RunData open_run_data(const RunConfig& config) {
+RunData open_run_data(const RunConfig& config, const std::function<void(double)>& progress) {
   if (config.data.set.empty())
     throw Error(ErrorCode::config, "no data set is given", "data.set is empty",
                 "use --set data.set=NAME; comera data list shows the names");
   DataSpec spec = data_spec(config);
+  spec.progress = progress;
   RunData data;
   std::shared_ptr<const Dataset> training = open_dataset(spec);
   if (is_whole(spec)) {
@@ -120,8 +121,8 @@ RunData open_run_data(const RunConfig& config) {
   return data;
 }
 
-RunData open_run_data(const RunConfig& config, const StoredRun& run) {
-  RunData data = open_run_data(config);
+RunData open_run_data(const RunConfig& config, const StoredRun& run, const std::function<void(double)>& progress) {
+  RunData data = open_run_data(config, progress);
   const std::string& now = data.train->info().fingerprint;
   if (!run.data_fingerprint.empty() && now != run.data_fingerprint)
     throw Error(ErrorCode::config, "the data of run " + run.id + " has changed since it was trained",

@@ -1,5 +1,6 @@
 // A stored run as something that can be computed again: its config at the start, its changes by step, its checkpoints.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -54,9 +55,9 @@ struct RunData {
 };
 // Where the data of a config are: its training file.
 DataSpec data_spec(const RunConfig& config);
-// The data of a config. Throws as open_dataset().
-RunData open_run_data(const RunConfig& config);
+// The data of a config. `progress` as of DataSpec, for one file after another. Throws as open_dataset().
+RunData open_run_data(const RunConfig& config, const std::function<void(double)>& progress = {});
 // The same, where it is still what the run was trained on; else throws Error(config): its steps could not be made again.
-RunData open_run_data(const RunConfig& config, const StoredRun& run);
+RunData open_run_data(const RunConfig& config, const StoredRun& run, const std::function<void(double)>& progress = {});
 
 }  // namespace comera

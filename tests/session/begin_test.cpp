@@ -1,8 +1,11 @@
 // How a run begins: resumed, as a fork, or with changes that cannot be made; what it shows before its first own step.
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "core/session/reproduce.h"
+#include "core/session/stored_run.h"
 #include "tests/session/support.h"
 
 namespace comera {
@@ -169,6 +172,36 @@ TEST(Begin, NoStepBehindTheEndCanBeForked) {
   EXPECT_EQ(refused->error_code, static_cast<int>(ErrorCode::not_found));
   EXPECT_TRUE(has(refused->message, {"no step 31"}));
   EXPECT_EQ(RunReader(folder.store()).runs(true).size(), 1u);
+}
+
+// A click log is packed when it is read for the first time.
+TEST(RunData, SaysHowFarAFileIsReadWhereThatTakesTime) {
+  const Folder folder;
+  const std::string before = std::getenv("XDG_CACHE_HOME") ? std::getenv("XDG_CACHE_HOME") : "";
+  setenv("XDG_CACHE_HOME", folder.file("cache").c_str(), 1);
+  RunConfig config;
+  config.model.kind = "dlrm";
+  config.model.task = "binary";
+  config.model.classes = 2;
+  config.model.dlrm.tables.assign(26, 4);
+  config.data.set = folder.file("clicks.tsv");
+  std::string log;
+  for (int row = 0; row < 20; ++row) {
+    log += std::to_string(row % 2);
+    for (int column = 0; column < 39; ++column) log += "\t" + std::to_string(row % 3);
+    log += "\n";
+  }
+  std::ofstream(config.data.set) << log;
+  std::vector<double> shares;
+  const auto note = [&](double share) { shares.push_back(share); };
+  open_run_data(config, note);
+  ASSERT_FALSE(shares.empty());
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_EQ(shares.back(), 1);
+  shares.clear();
+  open_run_data(config, note);
+  EXPECT_EQ(shares, std::vector<double>{}) << "it is packed";
+  before.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", before.c_str(), 1);
 }
 
 }  // namespace
