@@ -259,7 +259,7 @@ size_t depth_of(std::string_view text) {
 
 template <class Any>
 Any parse_as(const std::string& text, const std::string& source_name, const char* hint) {
-  constexpr size_t kDeepest = 200;
+  constexpr size_t kDeepest = 1000;
   if (const size_t depth = depth_of(text); depth > kDeepest)
     throw Error(ErrorCode::config, source_name + ": nested too deeply", std::to_string(depth) + " brackets are open at once",
                 "get the file again: one of this kind has few");

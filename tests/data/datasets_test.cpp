@@ -91,7 +91,7 @@ TEST(Datasets, OpensTextsAndImages) {
 
 TEST(Datasets, KnownSets) {
   const auto sets = known_sets(test::kAssets);
-  EXPECT_EQ(sets.size(), 22u);
+  EXPECT_EQ(sets.size(), 23u);
   std::set<std::string> names;
   for (const KnownSet& set : sets) {
     names.insert(set.name);

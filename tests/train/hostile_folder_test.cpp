@@ -156,10 +156,10 @@ TEST(HostileFolder, FilesThatCannotBe) {
   EXPECT_EQ(of(good.config, good.weights), "");
   for (const size_t size : {size_t{0}, size_t{4}, size_t{8}, size_t{500}, good.weights.size() / 2, good.weights.size() - 1})
     has(of(good.config, good.weights.substr(0, size)), "is not a sound safetensors file");
-  has(of(std::string(100000, '['), good.weights), "nests too deep");
+  has(of(std::string(100000, '['), good.weights), "nested too deeply");
   std::string nested = good.config;
   for (int i = 0; i < 1000; ++i) nested = "{\"a\":" + nested + "}";
-  has(of(nested, good.weights), "nests too deep");
+  has(of(nested, good.weights), "nested too deeply");
   has(of(good.config, with_length(std::string(100000, '['), "")), "is not a sound safetensors file");
   has(of("[1]", good.weights), "not an object");
   Json whole = Json::parse(good.header);

@@ -17,6 +17,7 @@ class LanguageRun : public testing::TestWithParam<std::tuple<const char*, const 
     RunConfig config = language_config();
     config.method.weights = std::get<0>(GetParam());
     config.method.stash = std::get<1>(GetParam());
+    config.model.tt.head = {.rank = 12, .cores = 2};
     config.method.lora.rank = config.method.lte.rank = 4;
     config.method.lora.rest = config.method.lte.rest = true;  // the embeddings are random, too
     return config;

@@ -210,7 +210,6 @@ inline RunConfig task_config(const std::string& task) {
   config.model.encoder.vocab = 24;  // of Pieces
   config.model.encoder.segments = 0;
   config.model.encoder.tied = false;
-  config.model.tt.head = {.rank = 6, .cores = 2};
   config.data.mask_share = 0.2;
   return config;
 }
