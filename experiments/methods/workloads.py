@@ -1,6 +1,6 @@
 """The newer workloads under several methods, three seeds each: validation score, size, peak memory planned and taken, step time.
 
-    ./run.sh data get flights fashion-mnist
+    ./run.sh data get flights fashion-mnist code-python
     python3 experiments/methods/workloads.py run   --store workloads.db --set clicks [--methods NAME...] [--seeds 1 2 3]
     python3 experiments/methods/workloads.py table --store workloads.db --set clicks > table.md
 
@@ -30,6 +30,12 @@ ROWS = {  # preset, score, shown as; name: method and settings
         "dense COAP": ("coap", []),
         "dense 8-bit Adam": ("adam8bit", []),
         "LoRA": ("lora", []),
+    }),
+    "code": ("codebert-python", "val_loss", "Validation loss of masked tokens", {
+        "CoMERA": ("", ["train.steps=1500"]),
+        "dense AdamW": ("adamw", ["train.steps=1500"]),
+        "dense COAP": ("coap", ["train.steps=1500"]),
+        "dense 8-bit Adam": ("adam8bit", ["train.steps=1500"]),
     }),
 }
 
