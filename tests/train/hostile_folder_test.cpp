@@ -70,7 +70,7 @@ std::string another_value(const std::string& good, std::mt19937_64& random) {
 }
 
 TEST(HostileFolder, DamagedFilesAreAnErrorOrAModel) {
-  const int64_t before = most_memory_kib();
+  [[maybe_unused]] const int64_t before = most_memory_kib();
   std::mt19937_64 random(5);
   for (const char* model : {"gpt2", "llama_bf16", "bert_mlm"}) {
     const Parts good(model);
