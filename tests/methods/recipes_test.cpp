@@ -120,7 +120,9 @@ TEST_P(Recipes, LearnsABatchByHeart) {
   const double factor = take_rates_of_adamw(method);
   method.adam8bit.min_size = 64;
   ModelRig net(tiny(std::get<1>(GetParam())), method);
-  for (double& rate : net.rig.scalars.learning_rate) rate = 0.01 * factor;
+  // Pre-norm blocks do not settle at the rate of the others: where a run of 30 steps ends would be a matter of rounding.
+  const double adamw = std::get<1>(GetParam()) == "vit" ? 0.003 : 0.01;
+  for (double& rate : net.rig.scalars.learning_rate) rate = adamw * factor;
   EXPECT_EQ(net.params.rank_layers().empty(), method.weights != "tt");
   const double first = net.step(1);
   double last = first;
