@@ -57,40 +57,36 @@ TEST_P(Recompute, TrainsAsIfAllWereKept) {
   std::filesystem::remove(b);
 }
 
+// Under the waist, with each block's input kept, and with both for every `most` blocks. Returns the lines of the run that keeps all.
+std::vector<std::string> expect_the_same_recomputed(const RunConfig& plain, int64_t most) {
+  const std::string a = file("kept"), b = file("recomputed");
+  std::vector<std::string> expected = trained(plain, a);
+  for (const auto& [waist, every] : {std::pair<bool, int64_t>{true, 0}, {false, 1}, {true, most}}) {
+    SCOPED_TRACE("waist " + std::to_string(waist) + ", checkpoint " + std::to_string(every));
+    RunConfig other = plain;
+    other.method.waist = waist;
+    other.method.checkpoint = every;
+    EXPECT_EQ(expected, trained(other, b));
+    EXPECT_EQ(tensor_difference(a, b), "");
+  }
+  std::filesystem::remove(a);
+  std::filesystem::remove(b);
+  return expected;
+}
+
 // RMS norms offer themselves as layer norms do.
 TEST(RecomputeRmsNorm, TrainsAsIfAllWereKept) {
   RunConfig plain = scripted(text_config());
   plain.model.encoder.norm = "rms";
-  const std::string a = file("rms-a"), b = file("rms-b");
-  const std::vector<std::string> expected = trained(plain, a);
-  for (const auto& [waist, every] : {std::pair{true, 0}, {false, 1}, {true, 2}}) {
-    RunConfig other = plain;
-    other.method.waist = waist;
-    other.method.checkpoint = every;
-    EXPECT_EQ(expected, trained(other, b));
-    EXPECT_EQ(tensor_difference(a, b), "");
-  }
+  const std::vector<std::string> expected = expect_the_same_recomputed(plain, 2);
   RunConfig centred = plain;
   centred.model.encoder.norm = "layer";
-  EXPECT_NE(expected, trained(centred, b));
-  std::filesystem::remove(a);
-  std::filesystem::remove(b);
+  const std::string other = file("rms-other");
+  EXPECT_NE(expected, trained(centred, other));
+  std::filesystem::remove(other);
 }
 
-TEST(RecomputePatches, TrainAsIfAllWereKept) {
-  RunConfig plain = scripted(patches_config());
-  const std::string a = file("patches-a"), b = file("patches-b");
-  const std::vector<std::string> expected = trained(plain, a);
-  for (const auto& [waist, every] : {std::pair{true, 0}, {false, 1}, {true, 2}}) {
-    RunConfig other = plain;
-    other.method.waist = waist;
-    other.method.checkpoint = every;
-    EXPECT_EQ(expected, trained(other, b));
-    EXPECT_EQ(tensor_difference(a, b), "");
-  }
-  std::filesystem::remove(a);
-  std::filesystem::remove(b);
-}
+TEST(RecomputePatches, TrainAsIfAllWereKept) { expect_the_same_recomputed(scripted(patches_config()), 2); }
 
 // Batch norm counts a batch once, also where its block is computed twice.
 TEST(RecomputeConvolutions, TrainAsIfAllWereKept) {
@@ -99,17 +95,7 @@ TEST(RecomputeConvolutions, TrainAsIfAllWereKept) {
     RunConfig plain = scripted(convolution_config());
     plain.method.weights = weights;
     plain.model.cnn.convolutions = 2;
-    const std::string a = file("convolutions-a"), b = file("convolutions-b");
-    const std::vector<std::string> expected = trained(plain, a);
-    for (const auto& [waist, every] : {std::pair{true, 0}, {false, 1}, {true, 3}}) {
-      RunConfig other = plain;
-      other.method.waist = waist;
-      other.method.checkpoint = every;
-      EXPECT_EQ(expected, trained(other, b));
-      EXPECT_EQ(tensor_difference(a, b), "");
-    }
-    std::filesystem::remove(a);
-    std::filesystem::remove(b);
+    expect_the_same_recomputed(plain, 3);
   }
 }
 
