@@ -25,10 +25,10 @@ Picture read_picture(const std::string& path, std::string_view bytes, int64_t ch
 // Pillow's bilinear filter, which averages where it shrinks. A picture of this size stays as it is.
 Picture fitted(Picture picture, int64_t height, int64_t width);
 
-// The formats. Return what is wrong, "" = nothing; `out` has 1 or 3 channels.
+// Decode one format into `out`, with 1 or 3 channels. Return the problem; "" = success.
 std::string decode_png(std::string_view bytes, Picture& out);
 std::string decode_jpeg(std::string_view bytes, Picture& out);
-// "" or what is wrong with a picture of this size.
+// The problem of decoding a picture of this size; "" = none.
 std::string size_problem(uint64_t height, uint64_t width);
 
 }  // namespace comera

@@ -76,7 +76,7 @@ Picture down(const Picture& from, const std::vector<Taps>& lines, int64_t top) {
   return to;
 }
 
-// Half of what is too much; a half pixel goes to the even side.
+// Pixels to cut from the first side: half of the excess, rounded to even.
 int64_t margin(int64_t size, int64_t wanted) { return static_cast<int64_t>(std::nearbyint(static_cast<double>(size - wanted) / 2)); }
 
 }  // namespace

@@ -29,7 +29,7 @@ bool is_picture(const fs::path& path) { return has_ending(path, {".png", ".jpg",
 // Formats that torchvision reads besides.
 bool is_other_picture(const fs::path& path) { return has_ending(path, {".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"}); }
 
-// body(entry) for what is in a folder, in any order; hidden entries are left out.
+// body(entry) for each entry of a folder that is not hidden, in any order.
 template <class Body>
 void each_entry(const fs::path& folder, const Body& body) {
   std::error_code problem;

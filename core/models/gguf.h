@@ -13,8 +13,8 @@
 
 namespace comera {
 
-// What becomes of matrices; vectors are F32 in each. q8_0: blocks of 32 values with a scale in F16; a matrix whose rows are no whole blocks
-// becomes F16.
+// How matrices are stored; vectors are always F32. q8_0: blocks of 32 values with a scale in F16; a matrix whose rows do not divide into
+// blocks is stored as F16.
 enum class GgufType : unsigned char { f32, f16, q8_0 };
 
 // values(parameter): of each dense parameter. `tokenizer`: a tokenizer.json, "" = none: the file has no vocabulary then. Throws

@@ -27,7 +27,7 @@ bool is_weight(const FolderTensor& tensor) { return tensor.name.ends_with(".weig
 // "bert.pooler.dense" of "bert.pooler.dense.bias".
 std::string module_of(const FolderTensor& tensor) { return tensor.name.substr(0, tensor.name.rfind('.')); }
 
-// What is behind the number of a block, as PEFT finds modules by the end of their names; outside of blocks all of it.
+// The part of a module's name after the number of its block, since PEFT matches the ends of names; the whole name outside of blocks.
 std::string in_block(const std::string& module) {
   for (size_t at = module.find('.'); at != std::string::npos; at = module.find('.', at + 1)) {
     size_t end = at + 1;
