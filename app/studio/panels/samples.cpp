@@ -75,7 +75,8 @@ void draw_samples(UiState& ui) {
   card_title("Samples", "Texts that the model writes behind the prompt, one for each checkpoint, while this panel is open");
   SamplesView& samples = ui.samples;
   if (!writes_text(ui)) {
-    if (empty_state(Icon::none, "No text", "A language model writes samples here while it trains.", "New language model", Icon::plus))
+    if (empty_state(Icon::none, "No text", "A model that predicts the next token (task language) writes samples here while it trains.",
+                    "New language model", Icon::plus))
       open_form(ui, "llama-10m");
     return end_card();
   }
