@@ -12,28 +12,31 @@
 # Results go to FOLDER (build/gpu-results): results-N.md, printed again at the end, and one archive of logs, logs-N.tar.gz.
 # Needs the source tree, the CUDA toolkit (or the one that `COMERA_CUDA=pypi cmake/setup.sh` puts into build/pypi-cuda),
 # CMake and a C++ compiler; the other packages come from build/gpu-kit (made by pack.sh) or are installed. A later part
-# builds only if the first one was run elsewhere. Skipped steps are named, with the reason.
+# builds only if the first one was run elsewhere; programs that pack.sh --build has put into the kit are taken as they are.
+# COMERA_CHECK_SECONDS is the most that a part may take (520). Skipped steps are named, with the reason.
 set -uo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." || exit 1
 which=${1:-}
 [[ $which == [123] ]] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2; exit 2; }
 out=${2:-build/gpu-results}
 build=build/gpu-check # build/gpu is a folder of the usual build
-limit=520             # seconds of this part
+limit=${COMERA_CHECK_SECONDS:-520} # seconds of this part
 logs=$(mktemp -d)
 mkdir -p "$out" "$build"
 results=$out/results-$which.md
 : >"$results"
 say() { printf '%s\n' "$*" >>"$results"; }
 left() { echo $((limit - SECONDS)); }
-failed=0
 
 # The archive holds every log, the tables come last on the screen: the end of the output is the part that is always seen.
 finish() {
+  local status=$?
+  ! grep -qF '**failed**' "$results" || status=1
   say ""
   say "$SECONDS s in all."
   tar -czf "$out/logs-$which.tar.gz" -C "$logs" . && rm -rf "$logs"
   cat "$results"
+  exit $status
 }
 trap finish EXIT
 
@@ -52,7 +55,6 @@ step() {
     say "- $name: ok in $((SECONDS - begin)) s"
   else
     local status=$?
-    failed=1
     say "- $name: **failed** (status $status, $((SECONDS - begin)) s); the end of its log:"
     cat "$logs/$name.json" "$logs/$name.log" | tail -n 15 | cut -c 1-300 | sed 's/^/      /' >>"$results"
     return 1
@@ -67,20 +69,24 @@ architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/n
 python=$(python3 -c 'import torch; print("PyTorch", torch.__version__, "with" if torch.cuda.is_available() else "without", "the device")' 2>/dev/null)
 say "Device: ${gpu:-none}. $(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/nvcc \1./p') $(nproc) cores. ${python:-No PyTorch}."
 say ""
-command -v nvcc >/dev/null || { say "- nvcc: not found, nothing can be built"; exit 1; }
 
 kit=$PWD/build/gpu-kit
-options=(-S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCOMERA_CUDA=on)
-[[ -z $architecture ]] || options+=("-DCMAKE_CUDA_ARCHITECTURES=$architecture-real")
-[[ -d $kit ]] && options+=("-DCMAKE_PREFIX_PATH=$kit/usr" "-DCOMERA_PYPI_DIR=$kit/pypi")
-command -v ninja >/dev/null && options+=(-G Ninja)
-step configure 60 cmake "${options[@]}" || exit 1
-step build 300 cmake --build "$build" --parallel "$(nproc)" --target comera test_gpu || exit 1
-comera=$build/bin/comera tests=$build/bin/test_gpu
+export COMERA_ASSETS=$PWD/assets LD_LIBRARY_PATH=$kit/lib:$kit/pypi/scipy_openblas32/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+comera=$kit/bin/comera tests=$kit/bin/test_gpu
+if ! { [[ -x $tests ]] && "$comera" doctor >"$logs/prebuilt.log" 2>&1; }; then
+  command -v nvcc >/dev/null || { say "- nvcc: not found, nothing can be built"; exit 1; }
+  options=(-S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCOMERA_CUDA=on)
+  [[ -z $architecture ]] || options+=("-DCMAKE_CUDA_ARCHITECTURES=$architecture-real")
+  [[ -d $kit ]] && options+=("-DCMAKE_PREFIX_PATH=$kit/usr" "-DCOMERA_PYPI_DIR=$kit/pypi")
+  command -v ninja >/dev/null && options+=(-G Ninja)
+  step configure 60 cmake "${options[@]}" || exit 1
+  step build 300 cmake --build "$build" --parallel "$(nproc)" --target comera test_gpu || exit 1
+  comera=$build/bin/comera tests=$build/bin/test_gpu
+fi
 if [[ -z $gpu ]]; then
   step test-emulated 120 "$tests" --gtest_brief=1
   say "- everything else: skipped, there is no CUDA device here"
-  exit $failed
+  exit
 fi
 
 # bench NAME BATCH SECONDS OPTIONS...: one training step of six encoders on the device.
@@ -100,7 +106,7 @@ bench = json.load(open(sys.argv[1]))
 bound = bench["limit_ms"], bench["bandwidth_ms"]
 print(f"| {sys.argv[2]} | {sys.argv[3]} | {bench['step_ms']['median']:.3f} | {bench['memory']['measured_bytes'] / 2**20:.1f} | {bound[0]:.3f}, {bound[1]:.3f} |")
 P
-)") || failed=1
+)")
       ;;
     2) rows+=("| $2 | $3 | skipped, no time left | | |") ;;
     *) rows+=("| $2 | $3 | failed | | |") ;;
@@ -169,20 +175,20 @@ case $which in
     table
     ;;
   3)
-    # Of each kernel a small case: compute-sanitizer is hundreds of times slower.
+    # Of each kernel a small case: compute-sanitizer is hundreds of times slower. These only compare results, so they share the device.
     if command -v compute-sanitizer >/dev/null; then
       small='_31_|_31|attention_|lists|permute_10|column_sum_(31|norm_(33|cross_entropy_(33|table_(70|ttm_(4|stash_(33|rank_mask_(31|rank_objective_02|singular_basis_(6, 9)'
       for tool in memcheck racecheck; do
-        step "$tool" 90 env COMERA_CUDA_CASES="$small" compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests" --gtest_filter='CudaOps.*'
+        step "$tool" 150 env COMERA_CUDA_CASES="$small" compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests" --gtest_filter='CudaOps.*' &
       done
     else
       say "- compute-sanitizer: skipped, it is not installed"
     fi
-    step resume 90 env COMERA_BIN="$PWD/$comera" COMERA_TEST_STEPS=20000 python3 -B tests/gpu/command_line.py
-    step test-training 120 "$tests" --gtest_filter='*CudaMethods.StepByStep*'
-    step test-captured 120 "$tests" --gtest_filter='CudaCaptured.*:*CudaMethods.Captured*:-*LeakNothing*'
+    step resume 150 env COMERA_BIN="$(realpath "$comera")" COMERA_TEST_STEPS="${COMERA_TEST_STEPS:-20000}" python3 -B tests/gpu/command_line.py &
+    step test-training 150 "$tests" --gtest_filter='*CudaMethods.StepByStep*' &
+    step test-captured 150 "$tests" --gtest_filter='CudaCaptured.*:*CudaMethods.Captured*:-*LeakNothing*' &
+    wait
     step test-leaks 60 "$tests" --gtest_filter='*LeakNothing*'
     step test-memory 60 "$tests" --gtest_filter='CudaMemory.*'
     ;;
 esac
-exit $failed

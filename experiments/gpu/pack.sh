@@ -3,8 +3,16 @@
 # libraries and CMake files of the packages that training and its tests link, and OpenBLAS. Run it where the project
 # builds; it writes build/gpu-kit (about 40 MB), which travels with the source tree.
 #
-#     experiments/gpu/pack.sh [FOLDER]     FOLDER: a checkout of the published program, to be measured beside
+#     experiments/gpu/pack.sh [--build CAPABILITY] [FOLDER]
+#       --build     puts the programs that check.sh runs into the kit too, for a device of this compute capability (90) and a
+#                   processor like this one; where they do not run, check.sh builds them
+#       FOLDER      a checkout of the published program, to be measured beside
 set -euo pipefail
+capability=
+if [[ ${1:-} == --build ]]; then
+  capability=$2
+  shift 2
+fi
 (($# == 0)) || published=$(cd -- "$1" && pwd)
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 kit=build/gpu-kit
@@ -26,5 +34,11 @@ if (($# > 0)); then
   (cd -- "$published" && find . -name '*.py' -not -path './.git/*') | while read -r file; do
     install -D -m 644 "$published/$file" "$kit/published/$file"
   done
+fi
+if [[ -n $capability ]]; then
+  cmake -S . -B build/gpu-check -DCMAKE_BUILD_TYPE=Release -DCOMERA_CUDA=on "-DCMAKE_CUDA_ARCHITECTURES=$capability-real" \
+    "-DCMAKE_PREFIX_PATH=$PWD/$kit/usr" "-DCOMERA_PYPI_DIR=$PWD/$kit/pypi"
+  cmake --build build/gpu-check --parallel "$(nproc)" --target comera test_gpu
+  install -D -s -t "$kit/bin" build/gpu-check/bin/comera build/gpu-check/bin/test_gpu
 fi
 du -sh "$kit"
