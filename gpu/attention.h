@@ -4,232 +4,13 @@
 // rows of queries, and one for dK and dV, whose blocks own rows of keys, so it needs no atomics. A sequence outside the tokens counts as
 // empty, and rows that no sequence covers are then NaN instead of 0.
 //
-// f32 products are fp32, or TF32 on tensor cores under tf32, bf16 and fp8. Fused kernels of libraries are not an option: they require
-// 16-bit operands and draw their own dropout mask, while this mask equals the CPU's.
+// These kernels compute in f64 and in fp32. Where products are rounded, those of row_attention.h take their place. Fused kernels of
+// libraries are not an option: they require 16-bit operands and draw their own dropout mask, while this mask equals the CPU's.
 #pragma once
-#include "core/ops/attention_math.h"
 #include "core/ops/rotary_math.h"
-#include "core/ops/small_floats.h"
-#include "gpu/gpu_ops.h"
-#include "gpu/tile_product.h"
+#include "gpu/row_attention.h"
 
 namespace comera::gpu {
-
-struct Pairs {
-  const int *starts, *lengths;
-  int64_t sequences, heads, key_heads, longest, tokens, width, head_width, key_width;
-  bool causal;
-
-  Pairs(const Tensor& q, const Sequences& s, const AttentionHeads& h)
-      : starts(s.starts.data<int>()),
-        lengths(s.lengths.data<int>()),
-        sequences(s.starts.count()),
-        heads(h.heads),
-        key_heads(h.key_heads),
-        longest(s.longest),
-        tokens(q.size(0)),
-        width(q.size(1)),
-        head_width(width / heads),
-        key_width(head_width * key_heads),
-        causal(h.causal) {}
-  HD int64_t group() const { return heads / key_heads; }  // query heads on a key head
-  HD bool sound(int64_t s) const {
-    return lengths[s] >= 0 && lengths[s] <= longest && (lengths[s] == 0 || (starts[s] >= 0 && int64_t{starts[s]} + lengths[s] <= tokens));
-  }
-};
-
-// One of the (sequence, head) pairs.
-struct Pair {
-  int64_t head, start, length;
-  int64_t at, key_at;  // first element of the head's columns in Q, O and their gradients; in K, V and theirs
-  int64_t lse_at;
-  int64_t probs_at;  // first element of the pair in probs; also its first dropout word
-
-  HD Pair(const Pairs& all, int64_t index)
-      : head(index % all.heads),
-        start(all.starts[index / all.heads]),
-        length(all.sound(index / all.heads) ? all.lengths[index / all.heads] : 0),
-        at(start * all.width + head * all.head_width),
-        key_at(start * all.key_width + head / all.group() * all.head_width),
-        lse_at(head * all.tokens + start),
-        probs_at(index * all.longest * all.longest) {}
-  // Of the same sequence, so many heads later.
-  HD Pair later(const Pairs& all, int64_t heads) const {
-    Pair pair = *this;
-    pair.head += heads;
-    pair.at += heads * all.head_width;
-    pair.lse_at += heads * all.tokens;
-    pair.probs_at += heads * all.longest * all.longest;
-    return pair;
-  }
-};
-
-// Fills rows that no sequence covers, in up to two matrices (T, width) and lse (heads, T); each may be null. A block tests one row a
-// thread at a time.
-template <class T>
-struct ClearUncovered {
-  Pairs pairs;
-  int64_t width;
-  T *a, *b, *lse;
-
-  HD int64_t items(int threads) const { return ceil_div(pairs.tokens, threads); }
-  HD static T covered() { return T(1); }
-  // The value that fills row t, or covered().
-  HD T filling(int64_t t) const {
-    T with = 0;
-    for (int64_t s = 0; s < pairs.sequences; ++s) {
-      if (!pairs.sound(s))
-        with = T(NAN);
-      else if (t >= pairs.starts[s] && t < int64_t{pairs.starts[s]} + pairs.lengths[s])
-        return covered();
-    }
-    return with;
-  }
-  // Rows [first, first + threads). `shared` holds one number a thread, less than any tile.
-  template <class Group>
-  KERNEL void clear(Group& g, T* shared, int64_t first) const {
-    const T own = first + g.thread() < pairs.tokens ? filling(first + g.thread()) : covered();
-    if (g.reduce(own == covered() ? 0 : 1, Largest{}) == 0) return;
-    shared[g.thread()] = own;
-    g.sync();
-    for (int row = 0; row < g.threads(); ++row) {
-      const T with = shared[row];
-      if (with == covered()) continue;
-      const int64_t t = first + row;
-      for (int64_t d = g.thread(); d < width; d += g.threads()) {
-        if (a) a[t * width + d] = with;
-        if (b) b[t * width + d] = with;
-      }
-      for (int64_t head = g.thread(); lse && head < pairs.heads; head += g.threads()) lse[head * pairs.tokens + t] = with;
-    }
-    g.sync();
-  }
-};
-
-// Common to the three kernels. A tile of Q, K, V is (side, padded head width) with row stride ld(). Scores are (side, chunk) with
-// row stride score_ld(); a chunk is as many whole tiles of columns as fit, usually all. Row strides have 4 extra floats: without
-// them a column would lie in one memory bank. kParts threads sum a row, each over its own columns.
-template <class T>
-struct AttentionTiles {
-  static constexpr int kParts = 8;
-  Pairs pairs;
-  int64_t item_heads;  // heads whose rows an item owns: all of the queries, or those of the keys
-  int side, padded, chunk;
-  bool tf32;
-  bool by_four;  // rows of features in memory may be read and written four at a time
-  T scale;
-  DropoutSite<T> site;
-  ClearUncovered<T> uncovered;
-
-  HD int ld() const { return padded + 4; }
-  HD int score_ld() const { return chunk + 4; }
-  HD int features() const { return side * ld(); }
-  HD int scores() const { return side * score_ld(); }
-  HD int parts() const { return side < kParts ? side : kParts; }
-  HD int64_t tiles() const { return ceil_div(pairs.longest, side); }
-  HD int64_t items() const { return pairs.sequences * item_heads * tiles(); }
-  // Keys from this one on are seen by none of the rows [first, first + side).
-  HD int seen(int first, int length) const { return pairs.causal && first + side < length ? first + side : length; }
-  HD bool sees(int i, int j) const { return !pairs.causal || j <= i; }
-  // Columns of the chunk from `begin` on, with `length` columns in all.
-  HD int columns(int begin, int length) const { return length - begin < chunk ? length - begin : chunk; }
-
-  // body(pair, its length, first row of the item) for the block's items; an item of a key head has the first pair of its group. The last
-  // items clear rows without a sequence.
-  template <class Group, class Body>
-  KERNEL void each_item(Group& g, const Body& body) const {
-    for (int64_t item = g.block(); item < items() + uncovered.items(g.threads()); item += g.blocks())
-      if (item < items()) {
-        const Pair pair(pairs, item / tiles() * (pairs.heads / item_heads));
-        body(pair, static_cast<int>(pair.length), static_cast<int>(item % tiles()) * side);
-      } else {
-        uncovered.clear(g, g.template shared<T>(), (item - items()) * g.threads());
-      }
-  }
-  // Rounded to TF32 where the products are.
-  HD Four<T> operands(Four<T> four) const {
-    if constexpr (sizeof(T) == sizeof(float))
-      if (tf32)
-        for (T& x : four.v) x = tf32_of(x);
-    return four;
-  }
-
-  // tile = rows [first, first + side) of the pair's columns, of queries and of keys; rows past its length are 0.
-  template <class Group>
-  KERNEL void load(const Group& g, T* tile, const T* from, const Pair& pair, int first) const {
-    load_rows(g, tile, from + pair.at + first * pairs.width, pairs.width, pair, first);
-  }
-  template <class Group>
-  KERNEL void load_keys(const Group& g, T* tile, const T* from, const Pair& pair, int first) const {
-    load_rows(g, tile, from + pair.key_at + first * pairs.key_width, pairs.key_width, pair, first);
-  }
-  template <class Group>
-  KERNEL void load_rows(const Group& g, T* tile, const T* rows, int64_t step, const Pair& pair, int first) const {
-    load_tile(g, tile, ld(), side, padded, rows, step, static_cast<int>(pair.length) - first, static_cast<int>(pairs.head_width), by_four,
-              [this](const Four<T>& four) { return operands(four); });
-  }
-  template <class Group>
-  KERNEL void clear(const Group& g, T* tile) const {
-    for (int e = 4 * g.thread(); e < features(); e += 4 * g.threads()) four_at(tile + e) = Four<T>{};
-  }
-  // Writes the tile's rows that belong to the pair; the inverses of load() and load_keys().
-  template <class Group>
-  KERNEL void store(const Group& g, T* to, const T* tile, const Pair& pair, int first) const {
-    store_rows(g, to + pair.at + first * pairs.width, pairs.width, tile, pair, first);
-  }
-  template <class Group>
-  KERNEL void store_keys(const Group& g, T* to, const T* tile, const Pair& pair, int first) const {
-    store_rows(g, to + pair.key_at + first * pairs.key_width, pairs.key_width, tile, pair, first);
-  }
-  template <class Group>
-  KERNEL void store_rows(const Group& g, T* rows, int64_t step, const T* tile, const Pair& pair, int first) const {
-    const int fours = padded / 4, wide = static_cast<int>(pairs.head_width), left = static_cast<int>(pair.length) - first;
-    for (int e = g.thread(); e < side * fours; e += g.threads()) {
-      const int r = e / fours, d = e % fours * 4;
-      if (r < left && d < wide) write_four(rows + r * step, d, wide, by_four, four_at(tile + r * ld() + d));
-    }
-  }
-  // s (side, side) = a b^T of two tiles. `second`: runs next to another product (tile_product.h).
-  template <class Group>
-  KERNEL void dots(Group& g, T* s, const T* a, const T* b, bool second = false) const {
-    multiply_tiles<T>(g, tf32, s, score_ld(), false, {a, ld()}, Tile<T>{b, ld()}.transposed(), side, side, padded, second);
-  }
-  // out (side, padded) += weights b, or weights^T b where `turned`; weights (side, side) are columns of scores.
-  template <class Group>
-  KERNEL void accumulate(Group& g, T* out, const T* weights, bool turned, const T* b) const {
-    multiply_tiles<T>(g, tf32, out, ld(), true, {weights, score_ld(), turned}, {b, ld()}, side, padded, side);
-  }
-  // body(offset, tile) for each tile of rows [begin, begin + columns) of `from`, which is K or V; `tiles` holds two at a time.
-  template <class Group, class Body>
-  KERNEL void each_tile(Group& g, T* tiles, const T* from, const Pair& pair, int begin, int columns, const Body& body) const {
-    for (int at = 0; at < columns; at += 2 * side) {
-      const bool both = at + side < columns;
-      load_keys(g, tiles, from, pair, begin + at);
-      if (both) load_keys(g, tiles + features(), from, pair, begin + at + side);
-      g.sync();
-      body(at, tiles);
-      if (both) body(at + side, tiles + features());
-      g.sync();
-    }
-  }
-  // out += s from, with s the scores of a chunk and the rows of `from` that belong to its columns.
-  template <class Group>
-  KERNEL void accumulate_all(Group& g, T* out, const T* s, T* tiles, const T* from, const Pair& pair, int begin, int columns) const {
-    each_tile(g, tiles, from, pair, begin, columns, [&](int at, const T* tile) { accumulate(g, out, s + at, false, tile); });
-  }
-  // body(row, column) for every fourth column, up to `columns` rounded up to whole tiles, in every row of the scores.
-  template <class Group, class Body>
-  KERNEL void each_four(const Group& g, int columns, const Body& body) const {
-    const int fours = round_up(columns, side) / 4;
-    for (int four = g.thread(); four < side * fours; four += g.threads()) body(four / fours, four % fours * 4);
-  }
-  // body(row, part): part p sums columns p, p + kParts, ... of its row.
-  template <class Group, class Body>
-  KERNEL void each_part(const Group& g, const Body& body) const {
-    for (int e = g.thread(); e < side * parts(); e += g.threads()) body(e / parts(), e % parts());
-  }
-  HD int64_t word(const Pair& pair, int i, int j) const { return pair.probs_at + i * pairs.longest + j; }
-};
 
 template <class T>
 struct AttentionForward {
@@ -245,15 +26,6 @@ struct AttentionForward {
   template <class Group>
   KERNEL void dots(Group& g, T* s, const T* tq, T* tiles, const Pair& pair, int begin, int columns) const {
     t.each_tile(g, tiles, k, pair, begin, columns, [&](int at, const T* tile) { t.dots(g, s + at, tq, tile, at / t.side % 2 != 0); });
-  }
-
-  // Kept probabilities have no undefined entry.
-  template <class Group>
-  KERNEL void clear_unused(const Group& g, const Pair& pair, int n, int first) const {
-    const int64_t longest = t.pairs.longest;
-    const int computed = t.seen(first, n);
-    for (int i = first; probs && computed < longest && i < first + t.side && i < longest; ++i)
-      for (int64_t j = (i < n ? computed : 0) + g.thread(); j < longest; j += g.threads()) probs[pair.probs_at + i * longest + j] = 0;
   }
 
   // Takes the scores of a chunk into the largest score and the sum of exponentials of each part of a row.
@@ -317,7 +89,7 @@ struct AttentionForward {
     T *tq = g.template shared<T>(), *tiles = tq + t.features(), *sum = tiles + 2 * t.features(), *s = sum + t.features();
     T *most = s + t.scores(), *total = most + side * kParts;  // a part of a row: largest score, sum of exponentials
     t.each_item(g, [&](const Pair& pair, int n, int first) {
-      clear_unused(g, pair, n, first);
+      t.clear_unused(g, probs, pair, n, first);
       if (first >= n) return;
       t.load(g, tq, q, pair, first);
       t.clear(g, sum);
@@ -538,40 +310,51 @@ struct Rotate {
 };
 
 struct TileSize {
-  int side, padded, chunk;  // rows; head width, padded as the products need it; columns of scores
-  bool tf32;
+  int side, padded, chunk;  // rows; head width, padded to a multiple of 4; columns of scores
   int64_t shared_bytes;
 };
 
-// The largest tile whose shared memory fits every device. `rounded`: TF32 on tensor cores, where the sides allow it.
+// The largest tile whose shared memory fits every device.
 template <class T, class Body>
-TileSize tile_size(int64_t head_width, int64_t longest, bool rounded) {
+TileSize tile_size(int64_t head_width, int64_t longest) {
+  const int64_t padded = round_up(head_width, 4);
   for (const int side : {32, 16, 8, 4}) {
-    const bool tf32 = rounded && sizeof(T) == sizeof(float) && side % kTf32Side == 0;
-    const int64_t multiple = tf32 ? kTf32Side : 4, padded = round_up(head_width, multiple);
     const auto bytes = [&](int64_t chunk) { return Body::shared_count(side, padded + 4, chunk) * static_cast<int64_t>(sizeof(T)); };
     if (bytes(side) > kSharedBytes) continue;
     int64_t chunk = side;
     while (Body::kChunks && chunk < longest && bytes(chunk + side) <= kSharedBytes) chunk += side;
-    return {side, static_cast<int>(padded), static_cast<int>(chunk), tf32, bytes(chunk)};
+    return {side, static_cast<int>(padded), static_cast<int>(chunk), bytes(chunk)};
   }
   throw Error(ErrorCode::config, "attention heads of " + std::to_string(head_width) + " features are too wide for the CUDA ops",
               "a tile does not fit the shared memory of a block", "use more heads, or --device cpu");
 }
 
-// `item_heads`: AttentionTiles. `matrices`: those whose tiles are loaded and stored (for alignment); `rest`: the members of Body behind its
-// tiles.
-template <template <class> class Body, class T, class Machine, class... Rest>
-void launch_tiles(Machine& machine, const Pairs& pairs, int64_t item_heads, const DropoutSite<T>& site, const ClearUncovered<T>& uncovered,
-                  std::initializer_list<const T*> matrices, const Rest&... rest) {
-  const TileSize size = tile_size<T, Body<T>>(pairs.head_width, pairs.longest, machine.products() != Products::fp32);
+// Without the size of a tile. `item_heads`: AttentionTiles. `matrices`: those whose tiles are loaded and stored (for alignment).
+template <class T>
+AttentionTiles<T> tiles_without_size(const Pairs& pairs, int64_t item_heads, const DropoutSite<T>& site, const ClearUncovered<T>& uncovered,
+                                     std::initializer_list<const T*> matrices) {
   bool by_four = pairs.head_width % 4 == 0;
   for (const T* matrix : matrices) by_four = by_four && of_fours(pairs.width, matrix);
-  const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width)));
-  const Body<T> body{{pairs, item_heads, size.side, size.padded, size.chunk, size.tf32, by_four, scale, site, uncovered}, rest...};
-  LaunchShape shape = over_items(body.t.items(), int64_t{size.side} * std::max(size.side, size.padded), size.shared_bytes);
-  shape.blocks = std::min(body.t.items() + uncovered.items(shape.threads), kMostBlocks);
-  machine.launch(shape, body);
+  return {pairs, item_heads, 0, 0, 0, false, by_four, static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width))),
+          site,  uncovered};
+}
+
+// The members of Body behind its tiles are `rest`.
+template <template <class> class Body, class T, class Machine, class... Rest>
+void launch_tiles(Machine& machine, AttentionTiles<T> tiles, const Rest&... rest) {
+  const TileSize size = tile_size<T, Body<T>>(tiles.pairs.head_width, tiles.pairs.longest);
+  tiles.side = size.side;
+  tiles.padded = size.padded;
+  tiles.chunk = size.chunk;
+  LaunchShape shape = over_items(tiles.items(), int64_t{size.side} * std::max(size.side, size.padded), size.shared_bytes);
+  shape.blocks = std::min(tiles.items() + tiles.uncovered.items(shape.threads), kMostBlocks);
+  machine.launch(shape, Body<T>{tiles, rest...});
+}
+
+// Whether the kernels of row_attention.h compute it.
+template <class T>
+bool in_strips(const Pairs& pairs, Products how) {
+  return sizeof(T) == sizeof(float) && how != Products::fp32 && pairs.head_width <= kWidestStrip;
 }
 
 // Probabilities of a part of a batch, positions that no sequence covers included.
@@ -586,11 +369,14 @@ void GpuOps<M>::body(const op::AttentionForward& args) {
   const Pairs pairs(args.q, args.sequences, args.heads);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
-    const T *of_q = args.q.data<T>(), *of_k = args.k.data<T>(), *of_v = args.v.data<T>();
-    T *to = args.out.data<T>(), *logs = args.lse.data<T>();
+    const T *q = args.q.data<T>(), *k = args.k.data<T>(), *v = args.v.data<T>();
+    T *out = args.out.data<T>(), *lse = args.lse.data<T>(), *probs = args.probs ? args.probs.data<T>() : nullptr;
     const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
-    launch_tiles<AttentionForward, T>(machine_, pairs, pairs.heads, site, {pairs, pairs.width, to, nullptr, logs}, {of_q, of_k, of_v, to},
-                                      of_q, of_k, of_v, to, logs, args.probs ? args.probs.data<T>() : nullptr);
+    const auto tiles = tiles_without_size<T>(pairs, pairs.heads, site, {pairs, pairs.width, out, nullptr, lse}, {q, k, v, out});
+    if constexpr (sizeof(T) == sizeof(float))
+      if (in_strips<T>(pairs, machine_.products()))
+        return launch_strips<StripForward>(machine_, tiles, of_fours(pairs.longest, probs), q, k, v, out, lse, probs);
+    launch_tiles<AttentionForward>(machine_, tiles, q, k, v, out, lse, probs);
   });
 }
 
@@ -600,15 +386,23 @@ void GpuOps<M>::body(const op::AttentionBackward& args) {
   const Pairs pairs(args.q, args.sequences, args.heads);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
-    const AttentionSaved<T> saved{args.q.data<T>(),    args.k.data<T>(),   args.v.data<T>(),
-                                  args.dout.data<T>(), args.lse.data<T>(), args.probs ? args.probs.data<T>() : nullptr};
+    const T *q = args.q.data<T>(), *k = args.k.data<T>(), *v = args.v.data<T>(), *dout = args.dout.data<T>(), *lse = args.lse.data<T>(),
+            *probs = args.probs ? args.probs.data<T>() : nullptr;
     const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
-    T *delta = machine_.template scratch<T>(args.lse.count()), *to_q = args.dq.data<T>(), *to_k = args.dk.data<T>(),
-      *to_v = args.dv.data<T>();
-    launch_tiles<AttentionBackwardQ, T>(machine_, pairs, pairs.heads, site, {pairs, pairs.width, to_q, nullptr, nullptr},
-                                        {saved.q, saved.k, saved.v, saved.dout, to_q}, saved, delta, to_q);
-    launch_tiles<AttentionBackwardKV, T>(machine_, pairs, pairs.key_heads, site, {pairs, pairs.key_width, to_k, to_v, nullptr},
-                                         {saved.q, saved.k, saved.v, saved.dout, to_k, to_v}, saved, delta, to_k, to_v);
+    T *delta = machine_.template scratch<T>(args.lse.count()), *dq = args.dq.data<T>(), *dk = args.dk.data<T>(), *dv = args.dv.data<T>();
+    const auto of_queries =
+        tiles_without_size<T>(pairs, pairs.heads, site, {pairs, pairs.width, dq, nullptr, nullptr}, {q, k, v, dout, dq});
+    const auto of_keys =
+        tiles_without_size<T>(pairs, pairs.key_heads, site, {pairs, pairs.key_width, dk, dv, nullptr}, {q, k, v, dout, dk, dv});
+    if constexpr (sizeof(T) == sizeof(float))
+      if (in_strips<T>(pairs, machine_.products())) {
+        const StripSaved saved{q, k, v, dout, lse, probs, of_fours(pairs.longest, probs)};
+        launch_strips<StripBackwardQ>(machine_, of_queries, saved, delta, dq);
+        return launch_strips<StripBackwardKV>(machine_, of_keys, saved, delta, dk, dv);
+      }
+    const AttentionSaved<T> saved{q, k, v, dout, lse, probs};
+    launch_tiles<AttentionBackwardQ>(machine_, of_queries, saved, delta, dq);
+    launch_tiles<AttentionBackwardKV>(machine_, of_keys, saved, delta, dk, dv);
   });
 }
 

@@ -2,7 +2,6 @@
 // files only.
 #pragma once
 #include <cuda_runtime.h>
-#include <mma.h>
 
 #include <memory>
 #include <string>
@@ -12,9 +11,9 @@
 #include "core/ops/device.h"
 #include "gpu/check.h"
 #include "gpu/gpu_ops.h"
+#include "gpu/mma_strip.h"
 #include "gpu/ranges.h"
 #include "gpu/scratch.h"
-#include "gpu/tile_product.h"
 
 namespace comera::gpu {
 
@@ -49,42 +48,9 @@ class CudaGroup {
     return reinterpret_cast<T*>(block_memory);
   }
 
-  // See multiply_tiles().
-  __device__ void multiply_tf32(float* c, int ldc, bool add, const Tile<float>& a, const Tile<float>& b, int m, int n, int k,
-                                bool second) const {
-    using nvcuda::wmma::col_major, nvcuda::wmma::row_major;
-    if (a.turned)
-      b.turned ? pieces<col_major, col_major>(c, ldc, add, a, b, m, n, k, second)
-               : pieces<col_major, row_major>(c, ldc, add, a, b, m, n, k, second);
-    else
-      b.turned ? pieces<row_major, col_major>(c, ldc, add, a, b, m, n, k, second)
-               : pieces<row_major, row_major>(c, ldc, add, a, b, m, n, k, second);
-  }
-
- private:
-  // 16 x 16 pieces, one a warp at a time.
-  template <class OrderA, class OrderB>
-  __device__ void pieces(float* c, int ldc, bool add, const Tile<float>& a, const Tile<float>& b, int m, int n, int k, bool second) const {
-    using namespace nvcuda::wmma;
-    const int across = n / kTf32Side, warps = threads() / kWarp, warp = thread() / kWarp;
-    for (int piece = second ? (warp + warps / 2) % warps : warp; piece < m / kTf32Side * across; piece += warps) {
-      const int row = piece / across * kTf32Side, column = piece % across * kTf32Side;
-      fragment<matrix_a, kTf32Side, kTf32Side, kTf32Terms, precision::tf32, OrderA> x;
-      fragment<matrix_b, kTf32Side, kTf32Side, kTf32Terms, precision::tf32, OrderB> y;
-      fragment<accumulator, kTf32Side, kTf32Side, kTf32Terms, float> sum;
-      float* out = c + row * ldc + column;
-      if (add)
-        load_matrix_sync(sum, out, static_cast<unsigned>(ldc), mem_row_major);
-      else
-        fill_fragment(sum, 0.0f);
-      for (int j = 0; j < k; j += kTf32Terms) {
-        load_matrix_sync(x, a.at + (a.turned ? j * a.ld + row : row * a.ld + j), static_cast<unsigned>(a.ld));
-        load_matrix_sync(y, b.at + (b.turned ? column * b.ld + j : j * b.ld + column), static_cast<unsigned>(b.ld));
-        mma_sync(sum, x, y, sum);
-      }
-      store_matrix_sync(out, sum, static_cast<unsigned>(ldc), mem_row_major);
-    }
-  }
+  template <int kColumns, bool kPaired>
+  using Strip = MmaStrip<kColumns, kPaired>;
+  using Rows = MmaRows;
 };
 
 template <class Body>

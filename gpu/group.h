@@ -6,7 +6,7 @@
 //     g.sync()                    barrier: every thread of the block must reach it
 //     g.reduce(value, combine)    combines the values of all threads, result in all; every thread must reach it
 //     g.template shared<T>()      the block's shared memory, of the size given at launch
-//     g.multiply_tf32(...)        product of tiles in shared memory (tile_product.h); every thread must reach it
+//     Group::Strip, Group::Rows   products whose results stay in registers (strip.h); every thread must reach them
 // Bodies stride over threads and blocks, so every launch shape is right, even a block of one thread. The same body runs on a
 // GPU (cuda_machine.h) and, in tests, on the CPU (tests/gpu/emulated_machine.h).
 #pragma once

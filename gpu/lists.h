@@ -57,7 +57,7 @@ struct SmallProducts {
         load(g, tile_a, p.a, p.lda, !p.ta, p.four_a, row, rows, term, terms);
         load(g, tile_b, p.b, p.ldb, p.tb, p.four_b, column, columns, term, terms);
         g.sync();
-        multiply_exactly(g, sums, kSideLine, term > 0, a, b, round_up(rows, 2), round_up(columns, 4), round_up(terms, 4), false);
+        multiply_tiles(g, sums, kSideLine, term > 0, a, b, round_up(rows, 2), round_up(columns, 4), round_up(terms, 4), false);
         g.sync();
       } while ((term += kTerms) < p.k);
       const int fours = ceil_div(columns, 4);

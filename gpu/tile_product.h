@@ -1,7 +1,5 @@
-// Products of small matrices in a block's shared memory: in fp32, or on tensor cores (Group::multiply_tf32) with operands that the
-// caller has rounded by tf32_of. Every thread of the block must call; the caller syncs before and after. An element of c always
-// belongs to the same warp. Of two products without a sync between them the `second` starts with the other half of the block, so
-// small ones run in parallel.
+// Products of small matrices in a block's shared memory. Every thread of the block must call; the caller syncs before and after. Of two
+// products without a sync between them the `second` starts with the other half of the block, so small ones run in parallel.
 #pragma once
 #include "gpu/group.h"
 
@@ -62,25 +60,14 @@ KERNEL void multiply_patches(const Group& g, T* c, int ldc, bool add, const T* a
 }
 
 template <class T, class Group>
-KERNEL void multiply_exactly(const Group& g, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k,
-                             bool second) {
+KERNEL void multiply_tiles(const Group& g, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k,
+                           bool second = false) {
   if (a.turned)
     b.turned ? multiply_patches<true, true>(g, c, ldc, add, a.at, a.ld, b.at, b.ld, m, n, k, second)
              : multiply_patches<true, false>(g, c, ldc, add, a.at, a.ld, b.at, b.ld, m, n, k, second);
   else
     b.turned ? multiply_patches<false, true>(g, c, ldc, add, a.at, a.ld, b.at, b.ld, m, n, k, second)
              : multiply_patches<false, false>(g, c, ldc, add, a.at, a.ld, b.at, b.ld, m, n, k, second);
-}
-
-inline constexpr int kTf32Side = 16, kTf32Terms = 8;  // wmma fragment: m and n are multiples of 16, k of 8
-
-// As multiply_patches; `tf32` for float only.
-template <class T, class Group>
-KERNEL void multiply_tiles(Group& g, bool tf32, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k,
-                           bool second = false) {
-  if constexpr (sizeof(T) == sizeof(float))
-    if (tf32) return g.multiply_tf32(c, ldc, add, a, b, m, n, k, second);
-  multiply_exactly(g, c, ldc, add, a, b, m, n, k, second);
 }
 
 }  // namespace comera::gpu

@@ -64,7 +64,7 @@ TEST(RoundedAttention, IsNearTheExactOne) {
         EmulatedDevice device(shape);
         device.set_products(how);
         const auto rounded = attention<float>(device, sizes), exact = attention<float>(*cpu, sizes);
-        EXPECT_GT(device.machine().tf32_pieces, 0);
+        EXPECT_GT(device.machine().strips, 0);
         for (size_t i = 0; i < exact.size(); ++i) {
           EXPECT_LT(relative_difference(rounded[i], exact[i]), 3e-3) << "result " << i << ", longest " << sizes.longest;
           EXPECT_GT(relative_difference(rounded[i], exact[i]), 1e-6) << "nothing was rounded";
@@ -81,7 +81,7 @@ TEST(RoundedAttention, IsOfFloatsInRunsThatRound) {
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(relative_difference(results[i], expected[i]), 1e-12);
   wide.set_products(Products::tf32);
   attention<float>(wide, {6, 1, 600, 0, false});  // no tile of sixteen rows of it fits
-  for (EmulatedDevice* device : {&exact, &doubles, &wide}) EXPECT_EQ(device->machine().tf32_pieces, 0);
+  for (EmulatedDevice* device : {&exact, &doubles, &wide}) EXPECT_EQ(device->machine().strips, 0);
 }
 
 // On a device tensor cores add in another order than the emulation and cut what they align, which turns a rounding of the next

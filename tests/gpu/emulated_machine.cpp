@@ -175,35 +175,6 @@ bool EmulatedMachine::gemm_and(const gpu::ColumnGemm<T>& p) {
 template bool EmulatedMachine::gemm_and(const gpu::ColumnGemm<float>&);
 template bool EmulatedMachine::gemm_and(const gpu::ColumnGemm<double>&);
 
-void EmulatedGroup::multiply_tf32(float* c, int ldc, bool add, const gpu::Tile<float>& a, const gpu::Tile<float>& b, int m, int n, int k,
-                                  bool second) {
-  constexpr int kSide = gpu::kTf32Side;
-  CHECK(m % kSide == 0 && n % kSide == 0 && k % gpu::kTf32Terms == 0, m << " x " << n << " x " << k);
-  const char* start = machine_.shared_.data();
-  using Place = std::pair<const float*, int>;
-  for (const Place& p : {Place{c, ldc}, {a.at, a.ld}, {b.at, b.ld}}) {  // of which pieces begin at 32 bytes, too
-    const auto place = reinterpret_cast<const char*>(p.first) - start;
-    CHECK(place % 32 == 0 && p.second % 4 == 0, "a tile at " << place);
-  }
-  if (thread_ % gpu::kWarp != 0) return;
-  const auto operand = [&](float x) {
-    CHECK(x != x || tf32_of(x) == x, x << " has more bits than the unit reads");
-    return x;
-  };
-  const int across = n / kSide, warps = (threads_ + gpu::kWarp - 1) / gpu::kWarp, warp = thread_ / gpu::kWarp;
-  for (int piece = second ? (warp + warps / 2) % warps : warp; piece < m / kSide * across; piece += warps) {
-    ++machine_.tf32_pieces;
-    const int row = piece / across * kSide, column = piece % across * kSide;
-    for (int r = row; r < row + kSide; ++r)
-      for (int l = column; l < column + kSide; ++l) {
-        float sum = add ? c[r * ldc + l] : 0;
-        for (int j = 0; j < k; ++j)
-          sum += operand(a.at[a.turned ? j * a.ld + r : r * a.ld + j]) * operand(b.at[b.turned ? l * b.ld + j : j * b.ld + l]);
-        c[r * ldc + l] = sum;
-      }
-  }
-}
-
 void EmulatedMachine::sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits) {
   const int64_t room = 8 * count;  // as the sort of a device wants some
   scratch_bytes(room);

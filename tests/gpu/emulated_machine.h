@@ -9,7 +9,7 @@
 #include "core/ops/device.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/scratch.h"
-#include "gpu/tile_product.h"
+#include "tests/gpu/emulated_strip.h"
 #include "tests/gpu/fibers.h"
 
 namespace comera::test {
@@ -62,7 +62,7 @@ class EmulatedMachine {
   int64_t own_bytes = 0;
   int64_t fused = 0;         // products with what hangs on them, since the start
   int64_t fp8_products = 0;  // products of E4M3, since the start
-  int64_t tf32_pieces = 0;   // of products of tiles, since the start
+  int64_t strips = 0;        // matrices of products in TF32 that threads made, since the start
   // The device is lost at this many launches: nothing works from then on. Below 0: never.
   int64_t lost_at = -1;
   void check_alive() const {
@@ -142,8 +142,10 @@ class EmulatedGroup {
   T* shared() const {
     return reinterpret_cast<T*>(machine_.shared_.data());
   }
-  // By the first thread of each warp, piece by piece as on tensor cores, with what they ask of addresses.
-  void multiply_tf32(float* c, int ldc, bool add, const gpu::Tile<float>& a, const gpu::Tile<float>& b, int m, int n, int k, bool second);
+  template <int kColumns, bool kPaired>
+  using Strip = EmulatedStrip<kColumns, kPaired>;
+  using Rows = EmulatedRows;
+  void note_strip() const { ++machine_.strips; }
 
  private:
   EmulatedMachine& machine_;

@@ -135,25 +135,35 @@ TEST(Launch, ATournamentPairsEveryTwoRowsOnceASweep) {
 }
 
 TEST(Launch, TilesOfAttentionFitABlock) {
-  for (int64_t width : {1, 32, 64, 100, 128, 256, 768})
-    for (const bool rounded : {false, true}) {
-      const TileSize size = tile_size<float, AttentionBackwardKV<float>>(width, 128, rounded);
-      EXPECT_LE(size.shared_bytes, kSharedBytes);
-      EXPECT_GE(size.padded, width);
-      EXPECT_EQ(size.padded % (size.tf32 ? kTf32Side : 4), 0);
-      EXPECT_EQ(size.tf32, rounded && width <= 128) << width;
-      // Rows without a sequence are cleared there, too, which takes a number a thread.
-      const int threads = over_items(1, int64_t{size.side} * std::max(size.side, size.padded)).threads;
-      EXPECT_GE(size.shared_bytes, threads * static_cast<int64_t>(sizeof(float)));
-    }
-  EXPECT_EQ((tile_size<float, AttentionBackwardKV<float>>(64, 128, true).side), 32);
-  EXPECT_FALSE((tile_size<double, AttentionForward<double>>(64, 128, true).tf32));
+  for (int64_t width : {1, 32, 64, 100, 128, 256, 768}) {
+    const TileSize size = tile_size<float, AttentionBackwardKV<float>>(width, 128);
+    EXPECT_LE(size.shared_bytes, kSharedBytes);
+    EXPECT_GE(size.padded, width);
+    EXPECT_EQ(size.padded % 4, 0);
+    // Rows without a sequence are cleared there, too, which takes a number a thread.
+    const int threads = over_items(1, int64_t{size.side} * std::max(size.side, size.padded)).threads;
+    EXPECT_GE(size.shared_bytes, threads * static_cast<int64_t>(sizeof(float)));
+  }
+  EXPECT_EQ((tile_size<float, AttentionBackwardKV<float>>(64, 128).side), 32);
   // All scores of a row, of the published models.
-  EXPECT_EQ((tile_size<float, AttentionForward<float>>(64, 128, true).chunk), 128);
-  EXPECT_EQ((tile_size<float, AttentionBackwardQ<float>>(64, 128, true).chunk), 128);
-  EXPECT_LE((tile_size<float, AttentionBackwardQ<float>>(64, 512, true).shared_bytes), kSharedBytes);
-  EXPECT_LT((tile_size<double, AttentionForward<double>>(64, 170, true).chunk), 170) << "a case of ops_test";
-  EXPECT_THROW((tile_size<double, AttentionBackwardKV<double>>(5000, 128, false)), Error);
+  EXPECT_EQ((tile_size<float, AttentionForward<float>>(64, 128).chunk), 128);
+  EXPECT_EQ((tile_size<float, AttentionBackwardQ<float>>(64, 128).chunk), 128);
+  EXPECT_LE((tile_size<float, AttentionBackwardQ<float>>(64, 512).shared_bytes), kSharedBytes);
+  EXPECT_LT((tile_size<double, AttentionForward<double>>(64, 170).chunk), 170) << "a case of ops_test";
+  EXPECT_THROW((tile_size<double, AttentionBackwardKV<double>>(5000, 128)), Error);
+}
+
+template <int kWidth>
+void strips_fit() {
+  for (const int64_t count :
+       {StripForward<kWidth>::shared_count(), StripBackwardQ<kWidth>::shared_count(), StripBackwardKV<kWidth>::shared_count()})
+    EXPECT_LE(count * static_cast<int64_t>(sizeof(float)), kSharedBytes) << kWidth;
+}
+
+TEST(Launch, StripsOfAttentionFitABlock) {
+  strips_fit<32>();
+  strips_fit<64>();
+  strips_fit<128>();
 }
 
 // ---- the emulation itself ---------------------------------------------------------------------------------------------

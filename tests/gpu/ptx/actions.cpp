@@ -372,43 +372,6 @@ void apart(Warp& warp, const Instruction& i, uint32_t lanes) {
   });
 }
 
-// Elements of the matrices in registers: number e of lane l is element 32 e + l in the order of rows. Which it is on a
-// device is not said, and kernels may not ask.
-constexpr int kSide = 16, kTerms = 8;
-struct Element {
-  int row, column;
-};
-Element element_of(int which, int number, int lane) {
-  const int at = 32 * number + lane, columns = which == 'a' ? kTerms : kSide;
-  return {at / columns, at % columns};
-}
-
-// Calls body(register, pointer) for all elements of the matrix.
-template <class Body>
-void each_element(Warp& warp, const Instruction& i, bool writes, const Body& body) {
-  const int registers = i.count == 'c' ? 8 : 4;
-  const uint64_t* base = warp.row<uint64_t>(i.at[0]);
-  const uint32_t* ld = warp.row<uint32_t>(i.at[1]);
-  for (int lane = 0; lane < kLanes; ++lane) {  // what wmma asks for
-    if (ld[lane] % 4 != 0)
-      warp.fault(i, lane, "has lines of a matrix " + std::to_string(ld[lane]) + " numbers apart, which is no multiple of 4");
-    if ((base[lane] + static_cast<uint64_t>(i.offset)) % 32 != 0)
-      warp.fault(i, lane, "has a matrix at an address that is no multiple of 32");
-  }
-  for (int number = 0; number < registers; ++number) {
-    uint64_t at[kLanes];
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const Element e = element_of(i.count, number, lane);
-      const int line = i.by_columns ? e.column : e.row, place = i.by_columns ? e.row : e.column;
-      at[lane] = base[lane] + static_cast<uint64_t>(i.offset) +
-                 4 * (uint64_t{ld[lane]} * static_cast<uint64_t>(line) + static_cast<uint64_t>(place));
-    }
-    warp.reach(i, ~0u, at, 4, writes, false);
-    float* row = warp.row<float>(i.at[static_cast<size_t>(2 + number)]);
-    for (int lane = 0; lane < kLanes; ++lane) body(row[lane], std::bit_cast<float*>(at[lane]));
-  }
-}
-
 }  // namespace
 
 const Operation* find_operation(const std::string& name) {
@@ -458,34 +421,28 @@ void atomic_add(Warp& warp, const Instruction& i, uint32_t lanes) {
   });
 }
 
-void load_matrix(Warp& warp, const Instruction& i, uint32_t) {
-  each_element(warp, i, false, [](float& element, const float* from) { element = *from; });
-}
-void store_matrix(Warp& warp, const Instruction& i, uint32_t) {
-  each_element(warp, i, true, [](float& element, float* to) { *to = element; });
-}
-
+// Element of A (16 x 8), B (8 x 8) or C and D (16 x 8) in register `number` of a lane, as the PTX manual lays them out.
 void multiply_matrices(Warp& warp, const Instruction& i, uint32_t) {
-  float a[kSide][kTerms], b[kTerms][kSide], c[kSide][kSide];
-  const auto gather = [&](auto& matrix, int which, size_t first, int registers, uint32_t mask) {
-    for (int number = 0; number < registers; ++number)
-      for (int lane = 0; lane < kLanes; ++lane) {
-        const Element e = element_of(which, number, lane);
-        const uint32_t bits = warp.row<uint32_t>(i.at[first + static_cast<size_t>(number)])[lane];
-        matrix[e.row][e.column] = std::bit_cast<float>(bits & mask);  // of an operand the unit reads 19 bits
-      }
-  };
-  gather(a, 'a', 8, 4, ~uint32_t{0x1fff});
-  gather(b, 'b', 12, 4, ~uint32_t{0x1fff});
-  gather(c, 'c', 16, 8, ~uint32_t{0});
-  for (int row = 0; row < kSide; ++row)
-    for (int term = 0; term < kTerms; ++term)
-      for (int column = 0; column < kSide; ++column) c[row][column] += a[row][term] * b[term][column];
-  for (int number = 0; number < 8; ++number)
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const Element e = element_of('c', number, lane);
-      warp.row<float>(i.at[static_cast<size_t>(number)])[lane] = c[e.row][e.column];
+  float a[16][8], b[8][8], c[16][8];
+  const auto bits = [&](size_t at, int lane) { return warp.row<uint32_t>(i.at[at])[lane]; };
+  const auto operand = [&](size_t at, int lane) {
+    return std::bit_cast<float>(bits(at, lane) & ~uint32_t{0x1fff});
+  };  // the unit reads 19 bits
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const int group = lane / 4, of_group = lane % 4;
+    for (int number = 0; number < 4; ++number) {
+      const int row = group + 8 * (number % 2), term = of_group + 4 * (number / 2);
+      a[row][term] = operand(4 + static_cast<size_t>(number), lane);
+      c[group + 8 * (number / 2)][2 * of_group + number % 2] = std::bit_cast<float>(bits(10 + static_cast<size_t>(number), lane));
     }
+    for (int number = 0; number < 2; ++number) b[of_group + 4 * number][group] = operand(8 + static_cast<size_t>(number), lane);
+  }
+  for (int row = 0; row < 16; ++row)
+    for (int term = 0; term < 8; ++term)
+      for (int column = 0; column < 8; ++column) c[row][column] += a[row][term] * b[term][column];
+  for (int lane = 0; lane < kLanes; ++lane)
+    for (int number = 0; number < 4; ++number)
+      warp.row<float>(i.at[static_cast<size_t>(number)])[lane] = c[lane / 4 + 8 * (number / 2)][2 * (lane % 4) + number % 2];
 }
 
 }  // namespace actions

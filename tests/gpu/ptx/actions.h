@@ -29,11 +29,8 @@ Action packs(int bytes, bool unpacks);  // at[0] (of so many bytes) = {at[1], at
 void generic_of_shared(Warp& warp, const Instruction& i, uint32_t lanes);
 // Loads or stores numbers of so many bytes. The address is at[0], the registers follow.
 Action numbers(bool loads, int bytes, bool is_signed, int register_bytes);
-void atomic_add(Warp& warp, const Instruction& i, uint32_t lanes);  // result, address, number
-// wmma of m16n16k8. Address, distance of lines, registers; `count` says of which matrix.
-void load_matrix(Warp& warp, const Instruction& i, uint32_t lanes);
-void store_matrix(Warp& warp, const Instruction& i, uint32_t lanes);
-void multiply_matrices(Warp& warp, const Instruction& i, uint32_t lanes);
+void atomic_add(Warp& warp, const Instruction& i, uint32_t lanes);         // result, address, number
+void multiply_matrices(Warp& warp, const Instruction& i, uint32_t lanes);  // mma.m16n8k8 in tf32: 4 registers of D, 4 of A, 2 of B, 4 of C
 }  // namespace actions
 
 }  // namespace comera::ptx

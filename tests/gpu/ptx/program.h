@@ -25,11 +25,10 @@ struct Instruction {
   Space space = Space::generic;  // of what is loaded or stored
   bool unless = false;           // the guard is to be false
   bool is_volatile = false;
-  bool by_columns = false, b_by_columns = false;  // of matrices
-  int count = 1;                                  // of numbers in memory, or which matrix: 'a', 'b', 'c'
-  int address_bytes = 0;                          // of the register that holds an address
-  int guard = -1, target = -1;                    // of a branch: the instruction that follows
-  int64_t offset = 0;                             // to an address
+  int count = 1;                // of numbers in memory, or which matrix: 'a', 'b', 'c'
+  int address_bytes = 0;        // of the register that holds an address
+  int guard = -1, target = -1;  // of a branch: the instruction that follows
+  int64_t offset = 0;           // to an address
   Action action = nullptr;
   // Operands in the order of the text, as places in the warp's file: a row holds one register of all lanes, a predicate has
   // a bit for each lane.

@@ -350,8 +350,8 @@ class Reader {
       made.at[0] = place(operands.at(0), 4);
       address(operands.at(1), has("shared") ? Space::shared : Space::global, made, 1);
       made.at[2] = place(operands.at(2), 4);
-    } else if (parts[0] == "wmma") {
-      matrices(op, parts, operands, made);
+    } else if (parts[0] == "mma") {
+      matrices(op, operands, made);
     } else if (parts[0] == "mov" && (operands.at(0).form == Operand::Form::list || operands.at(1).form == Operand::Form::list)) {
       const bool packs = operands[1].form == Operand::Form::list;
       const std::vector<Operand>& small = operands[packs ? 1 : 0].items;
@@ -458,36 +458,15 @@ class Reader {
     kernel_.code.push_back(made);
   }
 
-  // wmma of m16n16k8 in tf32.
-  void matrices(const std::string& op, const std::vector<std::string>& parts, const std::vector<Operand>& operands, Instruction& made) {
+  void matrices(const std::string& op, const std::vector<Operand>& operands, Instruction& made) {
+    if (op != "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32") throw Unknown(op);
     made.kind = Kind::among_lanes;
-    const auto list = [&](const Operand& operand, size_t at, size_t count) {
-      if (operand.items.size() != count) throw Unknown(op + " with another number of registers");
-      for (size_t k = 0; k < count; ++k) made.at[at + k] = place(operand.items[k], 4);
-    };
-    // wmma.load.a.sync.aligned.row.m16n16k8.tf32, wmma.store.d..., wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32
-    const bool multiplies = parts.at(1) == "mma";
-    if (op.find(".m16n16k8.") == std::string::npos || op.find("shared") != std::string::npos) throw Unknown(op);
-    if (multiplies) {
-      made.action = actions::multiply_matrices;
-      made.by_columns = parts.at(4) == "col";
-      made.b_by_columns = parts.at(5) == "col";
-      list(operands.at(0), 0, 8);
-      list(operands.at(1), 8, 4);
-      list(operands.at(2), 12, 4);
-      list(operands.at(3), 16, 8);
-      return;
+    made.action = actions::multiply_matrices;
+    size_t at = 0;
+    for (const auto& [operand, count] : {std::pair<size_t, size_t>{0, 4}, {1, 4}, {2, 2}, {3, 4}}) {
+      if (operands.at(operand).items.size() != count) throw Unknown(op + " with another number of registers");
+      for (const Operand& item : operands[operand].items) made.at[at++] = place(item, 4);
     }
-    const bool loads = parts[1] == "load";
-    const std::string& which = parts.at(2);
-    made.by_columns = parts.at(5) == "col";
-    made.count = which == "a" ? 'a' : which == "b" ? 'b' : 'c';
-    made.action = loads ? actions::load_matrix : actions::store_matrix;
-    const size_t registers = which == "a" || which == "b" ? 4 : 8;
-    list(operands.at(loads ? 0 : 1), 2, registers);
-    address(operands.at(loads ? 1 : 0), Space::generic, made, 0);
-    if (made.address_bytes != 8) throw Unknown(op + " at an address of 4 bytes");
-    made.at[1] = place(operands.at(2), 4);
   }
 
   void call(const std::vector<Operand>& operands, const Instruction& made) {
