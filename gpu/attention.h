@@ -79,7 +79,6 @@ struct AttentionForward {
         }
         four.v[l] = p;
       }
-      four = t.operands(four);
     });
   }
 
@@ -207,7 +206,6 @@ struct AttentionBackwardQ {
           Four<T>& p = four_at(s + at);
           const Four<T> gradient = four_at(dp + at);
           for (int l = 0; l < 4; ++l) p.v[l] = t.scale * (gradient.v[l] - p.v[l] * deltas[row * kParts]);
-          p = t.operands(p);
         });
         t.accumulate_all(g, sum, s, tk, saved.k, pair, begin, columns);
       }
@@ -263,8 +261,6 @@ struct AttentionBackwardKV {
             of_s.v[l] = t.scale * (entry.dropped * of_dp.v[l] - entry.p * delta_of_row);
             of_dp.v[l] = entry.dropped;
           }
-          of_s = t.operands(of_s);
-          of_dp = t.operands(of_dp);
         });
         g.sync();
         t.accumulate(g, sum_v, dp, true, td);
@@ -335,8 +331,7 @@ AttentionTiles<T> tiles_without_size(const Pairs& pairs, int64_t item_heads, con
                                      std::initializer_list<const T*> matrices) {
   bool by_four = pairs.head_width % 4 == 0;
   for (const T* matrix : matrices) by_four = by_four && of_fours(pairs.width, matrix);
-  return {pairs, item_heads, 0, 0, 0, false, by_four, static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width))),
-          site,  uncovered};
+  return {pairs, item_heads, 0, 0, 0, by_four, static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width))), site, uncovered};
 }
 
 // The members of Body behind its tiles are `rest`.
@@ -396,9 +391,10 @@ void GpuOps<M>::body(const op::AttentionBackward& args) {
         tiles_without_size<T>(pairs, pairs.key_heads, site, {pairs, pairs.key_width, dk, dv, nullptr}, {q, k, v, dout, dk, dv});
     if constexpr (sizeof(T) == sizeof(float))
       if (in_strips<T>(pairs, machine_.products())) {
-        const StripSaved saved{q, k, v, dout, lse, probs, of_fours(pairs.longest, probs)};
-        launch_strips<StripBackwardQ>(machine_, of_queries, saved, delta, dq);
-        return launch_strips<StripBackwardKV>(machine_, of_keys, saved, delta, dk, dv);
+        const StripSaved saved{q, k, v, dout, lse, probs};
+        const bool whole = of_fours(pairs.longest, probs);
+        launch_strips<StripBackwardQ>(machine_, of_queries, whole, saved, delta, dq);
+        return launch_strips<StripBackwardKV>(machine_, of_keys, whole, saved, delta, dk, dv);
       }
     const AttentionSaved<T> saved{q, k, v, dout, lse, probs};
     launch_tiles<AttentionBackwardQ>(machine_, of_queries, saved, delta, dq);

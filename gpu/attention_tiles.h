@@ -1,7 +1,6 @@
 // What the kernels of attention share: the rows of a block in one (sequence, head), their tiles in shared memory, and rows without a
 // sequence.
 #pragma once
-#include "core/ops/small_floats.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/tile_product.h"
 
@@ -107,7 +106,6 @@ struct AttentionTiles {
   Pairs pairs;
   int64_t item_heads;  // heads whose rows an item owns: all of the queries, or those of the keys
   int side, padded, chunk;
-  bool rounded;  // to TF32, as the operands of strips are
   bool by_four;  // rows of features in memory may be read and written four at a time
   T scale;
   DropoutSite<T> site;
@@ -138,12 +136,6 @@ struct AttentionTiles {
         uncovered.clear(g, g.template shared<T>(), (item - items()) * g.threads());
       }
   }
-  HD Four<T> operands(Four<T> four) const {
-    if constexpr (sizeof(T) == sizeof(float))
-      if (rounded)
-        for (T& x : four.v) x = tf32_of(x);
-    return four;
-  }
 
   // tile = rows [first, first + rows) of the pair's columns, `side` of them, of queries and of keys; rows past its length are 0.
   template <class Group>
@@ -161,7 +153,7 @@ struct AttentionTiles {
   template <class Group>
   KERNEL void load_rows(const Group& g, T* tile, const T* from, int64_t step, const Pair& pair, int first, int rows) const {
     load_tile(g, tile, ld(), rows, padded, from, step, static_cast<int>(pair.length) - first, static_cast<int>(pairs.head_width), by_four,
-              [this](const Four<T>& four) { return operands(four); });
+              [](const Four<T>& four) { return four; });
   }
   template <class Group>
   KERNEL void clear(const Group& g, T* tile) const {

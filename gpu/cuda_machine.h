@@ -53,8 +53,24 @@ class CudaGroup {
   using Rows = MmaRows;
 };
 
+// A body may promise how many threads its blocks have, and ask for so many blocks on a multiprocessor: registers are shared out for them.
 template <class Body>
-__global__ void __launch_bounds__(kBlock) run_body(const __grid_constant__ Body body) {
+constexpr int most_threads() {
+  if constexpr (requires { Body::kThreads; })
+    return Body::kThreads;
+  else
+    return kBlock;
+}
+template <class Body>
+constexpr int least_blocks() {
+  if constexpr (requires { Body::kBlocks; })
+    return Body::kBlocks;
+  else
+    return 1;
+}
+
+template <class Body>
+__global__ void __launch_bounds__(most_threads<Body>(), least_blocks<Body>()) run_body(const __grid_constant__ Body body) {
   CudaGroup group;
   body(group);
 }

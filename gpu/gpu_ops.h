@@ -129,15 +129,19 @@ class DropoutWords {
     if (at >> 2 != block_) drawn_ = stream_.draw(block_ = at >> 2);
     return site_.mask.apply(x, drawn_.word(at));
   }
-  // For neighbours from element `index` on: two draws at most, one where they share it.
+  // For neighbours from element `index` on: one draw where they share it, else two.
   template <int kCount>
   HD void apply(T (&x)[kCount], int64_t index) const {
     static_assert(kCount <= 4);
     if (!site_.on()) return;
-    const uint64_t at = before_ + static_cast<uint64_t>(index), last = at + kCount - 1;
+    const uint64_t at = before_ + static_cast<uint64_t>(index);
     const Philox::Block first = stream_.draw(at >> 2);
+    if (at % 4 == 0) {
+      for (int l = 0; l < kCount; ++l) x[l] = site_.mask.apply(x[l], first.v[l]);
+      return;
+    }
     Philox::Block second = first;
-    if (last >> 2 != at >> 2) second = stream_.draw(last >> 2);
+    if ((at + kCount - 1) >> 2 != at >> 2) second = stream_.draw((at >> 2) + 1);
     for (int l = 0; l < kCount; ++l) {
       const uint64_t word = at + static_cast<uint64_t>(l);
       x[l] = site_.mask.apply(x[l], word >> 2 == at >> 2 ? first.word(word) : second.word(word));

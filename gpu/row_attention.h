@@ -1,9 +1,10 @@
 // Attention with products in TF32 on tensor cores (METHODS.md 15.1): f32 under tf32, bf16 and fp8, heads of up to 128 features. A block
 // owns some rows of one (sequence, head): of queries in forward and for dQ, of keys for dK and dV, so no atomics are needed. Scores,
-// probabilities and results stay in registers (strip.h); tiles of q, k, v and dout pass through shared memory. Rows pass over their keys
-// twice: for the softmax's maximum and sum, or for delta, then for the result.
+// probabilities and results stay in registers (strip.h); tiles of q, k, v and dout pass through shared memory.
+// Rows pass over their keys once; where probabilities are kept, a second time to write them.
 #pragma once
 #include "core/ops/attention_math.h"
+#include "core/ops/small_floats.h"
 #include "gpu/attention_tiles.h"
 #include "gpu/strip.h"
 
@@ -13,57 +14,113 @@ namespace comera::gpu {
 template <int kWidth>
 inline constexpr int kStripSide = kWidth <= 64 ? 64 : 32;
 inline constexpr int kWidestStrip = 128;
-
-template <class Strip>
-KERNEL void store_strip(Strip& strip, const AttentionTiles<float>& t, float* rows, int64_t step, int count) {
-  const int wide = static_cast<int>(t.pairs.head_width);
-  strip.each_four([&](int row, int column, int, const Four<float>& four) {
-    if (row < count && column < wide) write_four(rows + row * step, column, wide, t.by_four, four);
-  });
-}
-
-HD void round_four(Four<float>& four) {
-  for (float& x : four.v) x = tf32_of(x);
-}
-
 template <int kWidth>
-struct StripForward {
-  static constexpr int kSide = kStripSide<kWidth>, kLine = kWidth + 4;
+inline constexpr int kStripThreads = 2 * kStripSide<kWidth>;  // a warp for 16 rows
+
+// What the three kernels share. All tiles have kLine floats to a row.
+template <int kWidth>
+struct StripTiles {
+  static constexpr int kSide = kStripSide<kWidth>, kLine = kWidth + 4, kTile = kSide * kLine;
   AttentionTiles<float> t;
   bool whole;  // of_fours(): rows of probabilities
+
+  // tile (kRows, kWidth) = rows [first, ...) of a sequence, rounded; 0 past its `n` rows. All of a thread's loads are on their way at once.
+  template <int kRows, class Group>
+  KERNEL void load(const Group& g, float* tile, const float* from, int64_t step, int first, int n) const {
+    constexpr int kAcross = kWidth / 4, kFours = kRows * kAcross, kTurns = kFours / kStripThreads<kWidth>;
+    const int wide = static_cast<int>(t.pairs.head_width);
+    from += first * step;
+    for (int start = g.thread(); start < kFours; start += kTurns * g.threads()) {
+      Four<float> fours[kTurns];
+      for (int turn = 0; turn < kTurns; ++turn) {
+        const int e = start + turn * g.threads(), row = e / kAcross, column = e % kAcross * 4;
+        fours[turn] = {};
+        if (e < kFours && first + row < n && column < wide) fours[turn] = read_four(from + row * step, column, wide, t.by_four);
+      }
+      for (int turn = 0; turn < kTurns; ++turn) {
+        const int e = start + turn * g.threads();
+        for (float& x : fours[turn].v) x = tf32_of(x);
+        if (e < kFours) four_at(tile + e / kAcross * kLine + e % kAcross * 4) = fours[turn];
+      }
+    }
+  }
+  template <class Group>
+  KERNEL void load_keys(const Group& g, float* tile, const float* from, const Pair& pair, int first) const {
+    load<kSide>(g, tile, from + pair.key_at, t.pairs.key_width, first, static_cast<int>(pair.length));
+  }
+  // Rows [first, n) of a sequence from the strip of their block.
+  template <class Strip>
+  KERNEL void store(Strip& strip, float* to, int64_t step, int first, int n) const {
+    const int wide = static_cast<int>(t.pairs.head_width);
+    strip.each_four([&](int row, int column, int, const Four<float>& four) {
+      if (first + row < n && column < wide) write_four(to + (first + row) * step, column, wide, t.by_four, four);
+    });
+  }
+  // Whether each of the rows sees each of the keys.
+  KERNEL bool all_seen(int first, int rows, int begin, int keys, int n) const {
+    return first + rows <= n && begin + keys <= n && (!t.pairs.causal || begin + keys <= first + 1);
+  }
+};
+
+template <int kWidth>
+struct StripForward : StripTiles<kWidth> {
+  using Tiles = StripTiles<kWidth>;
+  static constexpr int kThreads = kStripThreads<kWidth>, kBlocks = 4;
   const float *q, *k, *v;
   float *out, *lse, *probs;  // probs may be null
 
-  static int64_t shared_count() { return 3 * kSide * kLine; }
+  static int64_t shared_count() { return 3 * Tiles::kTile; }
+
+  // Scores of rows from `first` on and keys from `begin` on; -infinity where a row does not see a key.
+  template <class Group, class Scores>
+  KERNEL void scores(Group&, Scores& s, const float* tq, const float* tk, int first, int begin, int n) const {
+    const auto& t = this->t;
+    s.template dots<kWidth, Tiles::kLine>(tq, tk);
+    const bool all = this->all_seen(first, Tiles::kSide, begin, Tiles::kSide, n);
+    s.each_four([&](int row, int column, int, Four<float>& four) {
+      for (int l = 0; l < 4; ++l) {
+        const int i = first + row, j = begin + column + l;
+        four.v[l] = all || (i < n && j < n && t.sees(i, j)) ? t.scale * four.v[l] : -static_cast<float>(INFINITY);
+      }
+    });
+  }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    float *tq = g.template shared<float>(), *tk = tq + kSide * kLine, *tv = tk + kSide * kLine;
+    constexpr int kSide = Tiles::kSide, kLine = Tiles::kLine;
+    const auto& t = this->t;
+    float *tq = g.template shared<float>(), *tk = tq + Tiles::kTile, *tv = tk + Tiles::kTile;
     const DropoutWords<float> words(t.site);
     t.each_item(g, [&](const Pair& pair, int n, int first) {
       t.clear_unused(g, probs, pair, n, first);
       if (first >= n) return;
       const int keys = t.seen(first, n);
+      const int64_t longest = t.pairs.longest;
       typename Group::template Strip<kSide, false> s(g, kSide);
-      typename Group::Rows top(g, kSide, -static_cast<float>(INFINITY)), mass(g, kSide, 0.0f);
-      const auto scores = [&](int begin) {
-        t.load_keys(g, tk, k, pair, begin);
-        g.sync();
-        s.template dots<kWidth, kLine>(tq, tk);
-        s.each_four([&](int row, int column, int, Four<float>& four) {
-          for (int l = 0; l < 4; ++l) {
-            const int i = first + row, j = begin + column + l;
-            four.v[l] = i < n && j < n && t.sees(i, j) ? t.scale * four.v[l] : -static_cast<float>(INFINITY);
-          }
-        });
-      };
-      t.load(g, tq, q, pair, first);
+      typename Group::template Strip<kWidth, false> sum(g, kSide);
+      typename Group::Rows top(g, kSide, -static_cast<float>(INFINITY)), mass(g, kSide, 0.0f), factor(g, kSide, 0.0f);
+      sum.clear();
+      this->template load<kSide>(g, tq, q + pair.at, t.pairs.width, first, n);
       for (int begin = 0; begin < keys; begin += kSide) {
-        scores(begin);
-        const auto before = top;
+        this->load_keys(g, tk, k, pair, begin);
+        this->load_keys(g, tv, v, pair, begin);
+        g.sync();
+        scores(g, s, tq, tk, first, begin, n);
+        s.each_row([&](int, int slot) { factor[slot] = top[slot]; });
         s.fold(top, Largest{}, [](float score, int) { return score; });
-        s.each_row([&](int, int slot) { mass[slot] *= fast::exp(before[slot] - top[slot]); });
-        s.fold(mass, Sum{}, [&](float score, int slot) { return fast::exp(score - top[slot]); });
+        s.each_row([&](int, int slot) { mass[slot] *= factor[slot] = exp_of_score(factor[slot] - top[slot]); });
+        s.each_four([&](int, int, int slot, Four<float>& four) {
+          for (float& x : four.v) x = exp_of_score(x - top[slot]);
+        });
+        s.fold(mass, Sum{}, [](float x, int) { return x; });
+        s.each_four([&](int row, int column, int, Four<float>& four) {
+          words.apply(four.v, pair.probs_at + (first + row) * longest + begin + column);
+          for (float& x : four.v) x = tf32_of(x);
+        });
+        sum.each_four([&](int, int, int slot, Four<float>& four) {
+          for (float& x : four.v) x *= factor[slot];
+        });
+        sum.template add<kLine>(s, tv);
         g.sync();
       }
       s.each_row(
@@ -72,135 +129,133 @@ struct StripForward {
           },
           true);
       s.each_row([&](int, int slot) { mass[slot] = 1 / mass[slot]; });
-      typename Group::template Strip<kWidth, false> sum(g, kSide);
-      sum.clear();
+      sum.each_four([&](int, int, int slot, Four<float>& four) {
+        for (float& x : four.v) x *= mass[slot];
+      });
+      this->store(sum, out + pair.at, t.pairs.width, first, n);
+      if (!probs) return;
       for (int begin = 0; begin < keys; begin += kSide) {
-        t.load_keys(g, tv, v, pair, begin);
-        if (keys > kSide)  // the scores of another tile are there
-          scores(begin);
-        else
-          g.sync();
+        this->load_keys(g, tk, k, pair, begin);
+        g.sync();
+        scores(g, s, tq, tk, first, begin, n);
         s.each_four([&](int row, int column, int slot, Four<float>& four) {
-          const int64_t i = first + row, j = begin + column, longest = t.pairs.longest, at = pair.probs_at + i * longest;
-          for (float& p : four.v) p = i < n ? fast::exp(p - top[slot]) * mass[slot] : 0.0f;
-          if (probs && i < n && j < longest) write_four(probs + at, j, longest, whole, four);
-          words.apply(four.v, at + j);
-          round_four(four);
+          const int i = first + row, j = begin + column;
+          for (float& x : four.v) x = exp_of_score(x - top[slot]) * mass[slot];
+          if (i < n && j < longest) write_four(probs + pair.probs_at + i * longest, j, longest, this->whole, four);
         });
-        sum.template add<kLine>(s, tv);
         g.sync();
       }
-      store_strip(sum, t, out + pair.at + first * t.pairs.width, t.pairs.width, n - first);
     });
   }
 };
 
-// Inputs of both backward kernels.
+// Inputs of both backward kernels. probs null: computed again from q, k and lse.
 struct StripSaved {
-  const float *q, *k, *v, *dout, *lse, *probs;  // probs null: computed again from q, k and lse
-  bool whole;                                   // of_fours(): rows of probabilities
-
-  KERNEL float again(const AttentionTiles<float>& t, float dot, float lse_of_row) const {
-    return probability_again(t.scale * dot, lse_of_row);
-  }
+  const float *q, *k, *v, *dout, *lse, *probs;
 };
 
-// dQ, and delta (heads, T) = sum over keys of (probability after dropout) (its gradient).
+// dQ, and delta (heads, T) = sum over keys of (probability after dropout) (its gradient). With p the probabilities, d those after dropout
+// times their gradients: dQ = scale (d K - delta p K), of which both products need one pass over the keys.
 template <int kWidth>
-struct StripBackwardQ {
-  static constexpr int kSide = kStripSide<kWidth>, kLine = kWidth + 4;
-  AttentionTiles<float> t;
+struct StripBackwardQ : StripTiles<kWidth> {
+  using Tiles = StripTiles<kWidth>;
+  static constexpr int kThreads = kStripThreads<kWidth>, kBlocks = 3, kKeys = 32;  // keys at a time
   StripSaved saved;
   float *delta, *dq;
 
-  static int64_t shared_count() { return 4 * kSide * kLine; }
+  static int64_t shared_count() { return 2 * Tiles::kTile + 2 * kKeys * Tiles::kLine; }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    constexpr int kTile = kSide * kLine;
-    float *tq = g.template shared<float>(), *td = tq + kTile, *tk = td + kTile, *tv = tk + kTile;
+    constexpr int kSide = Tiles::kSide, kLine = Tiles::kLine;
+    const auto& t = this->t;
+    float *tq = g.template shared<float>(), *td = tq + Tiles::kTile, *tk = td + Tiles::kTile, *tv = tk + kKeys * kLine;
     const DropoutWords<float> words(t.site);
     t.each_item(g, [&](const Pair& pair, int n, int first) {
       if (first >= n) return;
       const int keys = t.seen(first, n);
-      typename Group::template Strip<kSide, false> s(g, kSide), dp(g, kSide);
+      const int64_t longest = t.pairs.longest;
+      typename Group::template Strip<kKeys, false> p(g, kSide), d(g, kSide);
+      typename Group::template Strip<kWidth, false> of_p(g, kSide), of_d(g, kSide);
       typename Group::Rows logs(g, kSide, 0.0f), deltas(g, kSide, 0.0f);
-      s.each_row([&](int row, int slot) {
+      of_p.clear();
+      of_d.clear();
+      p.each_row([&](int row, int slot) {
         if (first + row < n) logs[slot] = saved.lse[pair.lse_at + first + row];
       });
-      // s = probability, dp = (probability after dropout) (its gradient).
-      const auto entries = [&](int begin) {
-        t.load_keys(g, tk, saved.k, pair, begin);
-        t.load_keys(g, tv, saved.v, pair, begin);
+      if (!saved.probs) this->template load<kSide>(g, tq, saved.q + pair.at, t.pairs.width, first, n);
+      this->template load<kSide>(g, td, saved.dout + pair.at, t.pairs.width, first, n);
+      for (int begin = 0; begin < keys; begin += kKeys) {
+        this->template load<kKeys>(g, tk, saved.k + pair.key_at, t.pairs.key_width, begin, n);
+        this->template load<kKeys>(g, tv, saved.v + pair.key_at, t.pairs.key_width, begin, n);
         g.sync();
-        if (!saved.probs) s.template dots<kWidth, kLine>(tq, tk);
-        dp.template dots<kWidth, kLine>(td, tv);
-        s.each_four(
-            [&](int row, int column, int slot, Four<float>& p, Four<float>& gradient) {
+        if (!saved.probs) p.template dots<kWidth, kLine>(tq, tk);
+        d.template dots<kWidth, kLine>(td, tv);
+        const bool all = this->all_seen(first, kSide, begin, kKeys, n);
+        p.each_four(
+            [&](int row, int column, int slot, Four<float>& four, Four<float>& gradient) {
               const int i = first + row, j = begin + column;
-              const int64_t longest = t.pairs.longest, at = pair.probs_at + i * longest;
-              if (saved.probs && i < n && j < longest) p = read_four(saved.probs + at, j, longest, saved.whole);
+              const int64_t at = pair.probs_at + i * longest;
+              if (saved.probs) {
+                if (i < n && j < longest) four = read_four(saved.probs + at, j, longest, this->whole);
+              } else {
+                for (float& x : four.v) x = limited_probability(exp_of_score(t.scale * x - logs[slot]));
+              }
               for (int l = 0; l < 4; ++l)
-                if (i >= n || j + l >= n || !t.sees(i, j + l))
-                  p.v[l] = 0;
-                else if (!saved.probs)
-                  p.v[l] = saved.again(t, p.v[l], logs[slot]);
-              Four<float> dropped = p;
+                if (!all && (i >= n || j + l >= n || !t.sees(i, j + l))) four.v[l] = 0;
+              Four<float> dropped = four;
               words.apply(dropped.v, at + j);
               for (int l = 0; l < 4; ++l) gradient.v[l] *= dropped.v[l];
             },
-            dp);
-      };
-      if (!saved.probs) t.load(g, tq, saved.q, pair, first);
-      t.load(g, td, saved.dout, pair, first);
-      for (int begin = 0; begin < keys; begin += kSide) {
-        entries(begin);
-        dp.fold(deltas, Sum{}, [](float term, int) { return term; });
-        if (keys > kSide) g.sync();
+            d);
+        d.fold(deltas, Sum{}, [](float x, int) { return x; });
+        p.each_four(
+            [](int, int, int, Four<float>& a, Four<float>& b) {
+              for (float& x : a.v) x = tf32_of(x);
+              for (float& x : b.v) x = tf32_of(x);
+            },
+            d);
+        of_p.template add<kLine>(p, tk);
+        of_d.template add<kLine>(d, tk);
+        g.sync();
       }
-      s.each_row(
+      p.each_row(
           [&](int row, int slot) {
             if (first + row < n) delta[pair.lse_at + first + row] = deltas[slot];
           },
           true);
-      typename Group::template Strip<kWidth, false> sum(g, kSide);
-      sum.clear();
-      for (int begin = 0; begin < keys; begin += kSide) {
-        if (keys > kSide) entries(begin);  // those of another tile are there
-        s.each_four(
-            [&](int, int, int slot, Four<float>& p, const Four<float>& gradient) {
-              for (int l = 0; l < 4; ++l) p.v[l] = t.scale * (gradient.v[l] - p.v[l] * deltas[slot]);
-              round_four(p);
-            },
-            dp);
-        sum.template add<kLine>(s, tk);
-        g.sync();
-      }
-      store_strip(sum, t, dq + pair.at + first * t.pairs.width, t.pairs.width, n - first);
+      of_d.each_four(
+          [&](int, int, int slot, Four<float>& result, const Four<float>& other) {
+            for (int l = 0; l < 4; ++l) result.v[l] = t.scale * (result.v[l] - deltas[slot] * other.v[l]);
+          },
+          of_p);
+      this->store(of_d, dq + pair.at, t.pairs.width, first, n);
     });
   }
 };
 
 template <int kWidth>
-struct StripBackwardKV {
-  static constexpr int kSide = kStripSide<kWidth>, kLine = kWidth + 4, kQueries = 32;
-  AttentionTiles<float> t;
+struct StripBackwardKV : StripTiles<kWidth> {
+  using Tiles = StripTiles<kWidth>;
+  static constexpr int kThreads = kStripThreads<kWidth>, kBlocks = 3, kQueries = 32;  // queries at a time
   StripSaved saved;
   const float* delta;
   float *dk, *dv;
 
-  static int64_t shared_count() { return 2 * (kSide + kQueries) * kLine + 2 * kQueries; }
+  static int64_t shared_count() { return 2 * Tiles::kTile + 2 * kQueries * Tiles::kLine + 2 * kQueries; }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    float *tk = g.template shared<float>(), *tv = tk + kSide * kLine, *tq = tv + kSide * kLine, *td = tq + kQueries * kLine;
+    constexpr int kSide = Tiles::kSide, kLine = Tiles::kLine;
+    const auto& t = this->t;
+    float *tk = g.template shared<float>(), *tv = tk + Tiles::kTile, *tq = tv + Tiles::kTile, *td = tq + kQueries * kLine;
     float *logs = td + kQueries * kLine, *deltas = logs + kQueries;
     const DropoutWords<float> words(t.site);
     t.each_item(g, [&](const Pair& first_of_group, int n, int first) {
       if (first >= n) return;
-      t.load_keys(g, tk, saved.k, first_of_group, first);
-      t.load_keys(g, tv, saved.v, first_of_group, first);
-      typename Group::template Strip<kQueries, true> s(g, kSide), dp(g, kSide);  // (keys, queries)
+      this->load_keys(g, tk, saved.k, first_of_group, first);
+      this->load_keys(g, tv, saved.v, first_of_group, first);
+      typename Group::template Strip<kQueries, true> p(g, kSide), d(g, kSide);  // (keys, queries)
       typename Group::template Strip<kWidth, true> sum_k(g, kSide), sum_v(g, kSide);
       sum_k.clear();
       sum_v.clear();
@@ -208,52 +263,51 @@ struct StripBackwardKV {
       for (int tile = 0; tile < members * tiles; ++tile) {
         const Pair pair = first_of_group.later(t.pairs, tile / tiles);
         const int query = queries + tile % tiles * kQueries;
-        t.load(g, tq, saved.q, pair, query, kQueries);
-        t.load(g, td, saved.dout, pair, query, kQueries);
+        this->template load<kQueries>(g, tq, saved.q + pair.at, t.pairs.width, query, n);
+        this->template load<kQueries>(g, td, saved.dout + pair.at, t.pairs.width, query, n);
         for (int r = g.thread(); r < kQueries; r += g.threads()) {
           logs[r] = query + r < n ? saved.lse[pair.lse_at + query + r] : 0.0f;
           deltas[r] = query + r < n ? delta[pair.lse_at + query + r] : 0.0f;
         }
         g.sync();
-        if (!saved.probs) s.template dots<kWidth, kLine>(tk, tq);
-        dp.template dots<kWidth, kLine>(tv, td);
-        s.each_pair(
+        if (!saved.probs) p.template dots<kWidth, kLine>(tk, tq);
+        d.template dots<kWidth, kLine>(tv, td);
+        const bool all = this->all_seen(query, kQueries, first, kSide, n);
+        p.each_pair(
             [&](int row, int column, float& above, float& below, float& gradient_above, float& gradient_below) {
               const int i = query + column, j = first + row;
               const int64_t at = pair.probs_at + i * t.pairs.longest + j;
-              float p[2] = {above, below};
+              float of_pair[2] = {above, below};
               for (int l = 0; l < 2; ++l)
-                p[l] = i >= n || j + l >= n || !t.sees(i, j + l) ? 0.0f
-                       : saved.probs                             ? saved.probs[at + l]
-                                                                 : saved.again(t, p[l], logs[column]);
-              float dropped[2] = {p[0], p[1]};
+                if (!all && (i >= n || j + l >= n || !t.sees(i, j + l)))
+                  of_pair[l] = 0;
+                else
+                  of_pair[l] = saved.probs ? saved.probs[at + l] : limited_probability(exp_of_score(t.scale * of_pair[l] - logs[column]));
+              float dropped[2] = {of_pair[0], of_pair[1]};
               words.apply(dropped, at);
-              above = tf32_of(t.scale * (dropped[0] * gradient_above - p[0] * deltas[column]));
-              below = tf32_of(t.scale * (dropped[1] * gradient_below - p[1] * deltas[column]));
+              above = tf32_of(t.scale * (dropped[0] * gradient_above - of_pair[0] * deltas[column]));
+              below = tf32_of(t.scale * (dropped[1] * gradient_below - of_pair[1] * deltas[column]));
               gradient_above = tf32_of(dropped[0]);
               gradient_below = tf32_of(dropped[1]);
             },
-            dp);
-        sum_v.template add<kLine>(dp, td);
-        sum_k.template add<kLine>(s, tq);
+            d);
+        sum_v.template add<kLine>(d, td);
+        sum_k.template add<kLine>(p, tq);
         g.sync();
       }
-      const int64_t step = t.pairs.key_width, at = first_of_group.key_at + first * step;
-      store_strip(sum_k, t, dk + at, step, n - first);
-      store_strip(sum_v, t, dv + at, step, n - first);
+      this->store(sum_k, dk + first_of_group.key_at, t.pairs.key_width, first, n);
+      this->store(sum_v, dv + first_of_group.key_at, t.pairs.key_width, first, n);
     });
   }
 };
 
 // The members of Body behind its tiles are `rest`.
 template <template <int> class Body, int kWidth, class Machine, class... Rest>
-void launch_strips(Machine& machine, AttentionTiles<float> tiles, const Rest&... rest) {
+void launch_strips(Machine& machine, AttentionTiles<float> tiles, bool whole, const Rest&... rest) {
   tiles.side = Body<kWidth>::kSide;
-  tiles.padded = kWidth;
-  tiles.rounded = true;
-  LaunchShape shape{0, 2 * Body<kWidth>::kSide, Body<kWidth>::shared_count() * static_cast<int64_t>(sizeof(float))};  // a warp for 16 rows
+  LaunchShape shape{0, Body<kWidth>::kThreads, Body<kWidth>::shared_count() * static_cast<int64_t>(sizeof(float))};
   shape.blocks = std::min(tiles.items() + tiles.uncovered.items(shape.threads), kMostBlocks);
-  machine.launch(shape, Body<kWidth>{tiles, rest...});
+  machine.launch(shape, Body<kWidth>{{tiles, whole}, rest...});
 }
 template <template <int> class Body, class Machine, class... Rest>
 void launch_strips(Machine& machine, const AttentionTiles<float>& tiles, const Rest&... rest) {
