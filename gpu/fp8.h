@@ -35,11 +35,12 @@ struct Fp8Largest {
   }
 };
 
-// scales = {factor of the entries, its inverse}.
+// scales[0] = factor of the entries, scales[kInverse] = its inverse.
 struct Fp8Scales {
+  static constexpr int kInverse = 4, kCount = 5;  // cuBLASLt refuses products whose scales are not aligned to 16 bytes
   int64_t pieces;
   const float* largest;
-  float* scales;  // (2)
+  float* scales;  // (kCount)
   template <class Group>
   KERNEL void operator()(Group& g) const {
     float most = 0;
@@ -47,7 +48,7 @@ struct Fp8Scales {
     most = g.reduce(most, Largest{});
     if (g.thread() == 0) {
       scales[0] = e4m3_scale(most);
-      scales[1] = 1 / scales[0];
+      scales[kInverse] = 1 / scales[0];
     }
   }
 };
@@ -107,7 +108,7 @@ struct Fp8Converted {
   Fp8Converted(Machine& machine, const Fp8Operand& of) : rows(padded(of.rows)), k(padded(of.k)) {
     const int64_t pieces = std::clamp<int64_t>(ceil_div(of.rows * of.k, kPiece), 1, kMostPieces);
     float* largest = machine.template scratch<float>(pieces);
-    scales = machine.template scratch<float>(2);
+    scales = machine.template scratch<float>(Fp8Scales::kCount);
     codes = machine.template scratch<uint8_t>(rows * k);
     machine.launch(over_items(pieces, kBlock), Fp8Largest{of, pieces, largest});
     machine.launch({1, kBlock}, Fp8Scales{pieces, largest, scales});
@@ -131,8 +132,8 @@ bool GpuOps<M>::in_fp8(const ColumnGemm<float>& p, bool aligned) {
   const bool direct = a.rows == p.m && b.rows == p.n && p.ldc % 4 == 0 && aligned;
   float* c = direct ? p.c : machine_.template scratch<float>(a.rows * b.rows);
   // Where the library has no E4M3 kernel for the shape, the product is a tf32 one.
-  if (!machine_.gemm(Fp8Gemm{a.rows, b.rows, a.k, p.alpha, a.codes, a.scales + 1, b.codes, b.scales + 1, direct ? p.beta : 0.0f, c,
-                             direct ? p.ldc : a.rows}))
+  if (!machine_.gemm(Fp8Gemm{a.rows, b.rows, a.k, p.alpha, a.codes, a.scales + Fp8Scales::kInverse, b.codes, b.scales + Fp8Scales::kInverse,
+                             direct ? p.beta : 0.0f, c, direct ? p.ldc : a.rows}))
     return false;
   if (!direct) each(p.m * p.n, Fp8Result{p.c, c, p.m, p.ldc, a.rows, p.beta});
   return true;
