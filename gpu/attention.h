@@ -393,8 +393,11 @@ void GpuOps<M>::body(const op::AttentionBackward& args) {
       if (in_strips<T>(pairs, machine_.products())) {
         const StripSaved saved{q, k, v, dout, lse, probs};
         const bool whole = of_fours(pairs.longest, probs);
-        launch_strips<StripBackwardQ>(machine_, of_queries, whole, saved, delta, dq);
-        return launch_strips<StripBackwardKV>(machine_, of_keys, whole, saved, delta, dk, dv);
+        const int64_t bytes = pairs.sequences * pairs.heads * pairs.longest * fours_of(pairs.longest);
+        uint8_t* keeps = args.dropout.probability > 0 ? machine_.template scratch<uint8_t>(bytes) : nullptr;
+        launch_strips<StripBackwardQ>(machine_, of_queries, whole, saved, delta, dq, keeps);
+        return launch_strips<StripBackwardKV>(machine_, of_keys, whole, saved, static_cast<const float*>(delta), dk, dv,
+                                              static_cast<const uint8_t*>(keeps));
       }
     const AttentionSaved<T> saved{q, k, v, dout, lse, probs};
     launch_tiles<AttentionBackwardQ>(machine_, of_queries, saved, delta, dq);

@@ -34,7 +34,7 @@ struct Pair {
   int64_t head, start, length;
   int64_t at, key_at;  // first element of the head's columns in Q, O and their gradients; in K, V and theirs
   int64_t lse_at;
-  int64_t probs_at;  // first element of the pair in probs; also its first dropout word
+  int64_t rows_at, probs_at;  // first row and element of the pair in probs; the element is its first dropout word, too
 
   HD Pair(const Pairs& all, int64_t index)
       : head(index % all.heads),
@@ -43,13 +43,15 @@ struct Pair {
         at(start * all.width + head * all.head_width),
         key_at(start * all.key_width + head / all.group() * all.head_width),
         lse_at(head * all.tokens + start),
-        probs_at(index * all.longest * all.longest) {}
+        rows_at(index * all.longest),
+        probs_at(rows_at * all.longest) {}
   // Of the same sequence, so many heads later.
   HD Pair later(const Pairs& all, int64_t heads) const {
     Pair pair = *this;
     pair.head += heads;
     pair.at += heads * all.head_width;
     pair.lse_at += heads * all.tokens;
+    pair.rows_at += heads * all.longest;
     pair.probs_at += heads * all.longest * all.longest;
     return pair;
   }

@@ -129,24 +129,20 @@ class DropoutWords {
     if (at >> 2 != block_) drawn_ = stream_.draw(block_ = at >> 2);
     return site_.mask.apply(x, drawn_.word(at));
   }
-  // For neighbours from element `index` on: one draw where they share it, else two.
-  template <int kCount>
-  HD void apply(T (&x)[kCount], int64_t index) const {
-    static_assert(kCount <= 4);
-    if (!site_.on()) return;
+  // Bit l: whether element index + l is kept, l < 4. One draw where they share it, else two.
+  HD uint32_t keeps(int64_t index) const {
+    if (!site_.on()) return 15;
     const uint64_t at = before_ + static_cast<uint64_t>(index);
     const Philox::Block first = stream_.draw(at >> 2);
-    if (at % 4 == 0) {
-      for (int l = 0; l < kCount; ++l) x[l] = site_.mask.apply(x[l], first.v[l]);
-      return;
-    }
-    Philox::Block second = first;
-    if ((at + kCount - 1) >> 2 != at >> 2) second = stream_.draw((at >> 2) + 1);
-    for (int l = 0; l < kCount; ++l) {
-      const uint64_t word = at + static_cast<uint64_t>(l);
-      x[l] = site_.mask.apply(x[l], word >> 2 == at >> 2 ? first.word(word) : second.word(word));
-    }
+    uint32_t bits = 0;
+    for (int l = 0; l < 4; ++l) bits |= site_.mask.keeps(first.v[l]) ? 1u << l : 0u;
+    if (at % 4 == 0) return bits;
+    const Philox::Block second = stream_.draw((at >> 2) + 1);
+    for (int l = 0; l < 4; ++l) bits |= site_.mask.keeps(second.v[l]) ? 16u << l : 0u;
+    return bits >> at % 4 & 15;
   }
+  // x times the factor of element l of keeps().
+  HD T apply(T x, uint32_t keeps, int l) const { return site_.on() ? x * (keeps >> l & 1 ? site_.mask.scale : T(0)) : x; }
 
  private:
   const DropoutSite<T>& site_;

@@ -35,15 +35,15 @@ class MmaStrip {
   template <int kTerms, int kLine>
   __device__ void dots(const float* a, const float* b) {
     clear();
-    const float *x = a + row(0) * kLine + quarter_, *below = a + row(1) * kLine + quarter_;
-    const float* y = b + StripLane::column(0, eighth_) * kLine + quarter_;
+    const Entries x(a + row(0) * kLine, quarter_, row(0)), below(a + row(1) * kLine, quarter_, row(1)),
+        y(b + StripLayout::column(0, eighth_) * kLine, quarter_, StripLayout::column(0, eighth_));
 #pragma unroll
     for (int term = 0; term < kTerms; term += 8) {
-      const float terms[4] = {x[term], below[term], x[term + 4], below[term + 4]};
+      const float terms[4] = {x.at(term, 0), below.at(term, 0), x.at(term + 4, 0), below.at(term + 4, 0)};
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece) {
-        const float* of = y + StripLane::column(piece, 0) * kLine + term;
-        multiply(v_[piece], terms, of[0], of[4]);
+        const int line = StripLayout::column(piece, 0) * kLine;
+        multiply(v_[piece], terms, y.at(term, line), y.at(term + 4, line));
       }
     }
   }
@@ -51,14 +51,18 @@ class MmaStrip {
   // The columns that a lane has of w become its terms: terms t and t + 4 of mma are neighbours of a row of w.
   template <int kLine, int kTerms>
   __device__ void add(const MmaStrip<kTerms, kPaired>& w, const float* b) {
-    const float* y = b + 4 * quarter_ * kLine + StripLane::column(0, eighth_);
+    const int row = 4 * quarter_, flip = StripLayout::flip(row);
+    const float* y = b + row * kLine + (4 * (eighth_ / 2) ^ (flip & 8)) + eighth_ % 2;
+    const float *even = y + (flip & 2), *odd = y - (flip & 2);  // columns of even and of odd pieces differ in the bit 2
 #pragma unroll
     for (int step = 0; step < kTerms / 8; ++step) {
       const float terms[4] = {w.v_[step][0], w.v_[step][2], w.v_[step][1], w.v_[step][3]};
-      const float* of = y + StripLane::column(step, 0) * kLine;
+      const int line = StripLayout::column(step, 0) * kLine;
 #pragma unroll
-      for (int piece = 0; piece < kPieces; ++piece)
-        multiply(v_[piece], terms, of[StripLane::column(piece, 0)], of[kLine + StripLane::column(piece, 0)]);
+      for (int piece = 0; piece < kPieces; ++piece) {
+        const float* of = (piece % 2 ? odd : even) + line + StripLayout::column(piece, 0);
+        multiply(v_[piece], terms, of[0], of[kLine]);
+      }
     }
   }
 
@@ -78,7 +82,7 @@ class MmaStrip {
     for (int piece = 0; piece < kPieces; ++piece)
 #pragma unroll
       for (int c = 0; c < 2; ++c)
-        body(row(0), StripLane::column(piece, 2 * quarter_ + c), v_[piece][c], v_[piece][2 + c], others.v_[piece][c]...,
+        body(row(0), StripLayout::column(piece, 2 * quarter_ + c), v_[piece][c], v_[piece][2 + c], others.v_[piece][c]...,
              others.v_[piece][2 + c]...);
   }
 
@@ -107,6 +111,17 @@ class MmaStrip {
   template <int, bool>
   friend class MmaStrip;
 
+  // Entries `column` + quarter of a row, for columns that are multiples of 4 known to the compiler.
+  struct Entries {
+    __device__ Entries(const float* line, int quarter, int row) {
+      const int flip = StripLayout::flip(row);
+      const float* own = line + (quarter ^ (flip & 2));
+      even = own + (flip & 8);
+      odd = own - (flip & 8);
+    }
+    __device__ float at(int column, int further) const { return (column & 8 ? odd : even)[column + further]; }
+    const float *even, *odd;  // for columns without and with the bit 8
+  };
   __device__ int row(int slot) const { return first_row_ + (kPaired ? 2 * eighth_ + slot : eighth_ + 8 * slot); }
 
   static __device__ void multiply(float (&c)[4], const float (&a)[4], float b0, float b1) {

@@ -40,7 +40,7 @@ struct StripTiles {
       for (int turn = 0; turn < kTurns; ++turn) {
         const int e = start + turn * g.threads();
         for (float& x : fours[turn].v) x = tf32_of(x);
-        if (e < kFours) four_at(tile + e / kAcross * kLine + e % kAcross * 4) = fours[turn];
+        if (e < kFours) StripLayout::put(tile, kLine, e / kAcross, e % kAcross * 4, fours[turn]);
       }
     }
   }
@@ -114,8 +114,8 @@ struct StripForward : StripTiles<kWidth> {
         });
         s.fold(mass, Sum{}, [](float x, int) { return x; });
         s.each_four([&](int row, int column, int, Four<float>& four) {
-          words.apply(four.v, pair.probs_at + (first + row) * longest + begin + column);
-          for (float& x : four.v) x = tf32_of(x);
+          const uint32_t keeps = words.keeps(pair.probs_at + (first + row) * longest + begin + column);
+          for (int l = 0; l < 4; ++l) four.v[l] = tf32_of(words.apply(four.v[l], keeps, l));
         });
         sum.each_four([&](int, int, int slot, Four<float>& four) {
           for (float& x : four.v) x *= factor[slot];
@@ -154,6 +154,10 @@ struct StripSaved {
   const float *q, *k, *v, *dout, *lse, *probs;
 };
 
+// What dropout keeps of the probabilities, four neighbours of a row to a byte: (pairs, longest, fours_of(longest)). The kernel for dQ
+// writes it, since the other one, whose threads have few neighbours of a row, would draw twice as often.
+HD int64_t fours_of(int64_t longest) { return (longest + 3) / 4; }
+
 // dQ, and delta (heads, T) = sum over keys of (probability after dropout) (its gradient). With p the probabilities, d those after dropout
 // times their gradients: dQ = scale (d K - delta p K), of which both products need one pass over the keys.
 template <int kWidth>
@@ -162,6 +166,7 @@ struct StripBackwardQ : StripTiles<kWidth> {
   static constexpr int kThreads = kStripThreads<kWidth>, kBlocks = 3, kKeys = 32;  // keys at a time
   StripSaved saved;
   float *delta, *dq;
+  uint8_t* keeps;  // null without dropout
 
   static int64_t shared_count() { return 2 * Tiles::kTile + 2 * kKeys * Tiles::kLine; }
 
@@ -203,9 +208,9 @@ struct StripBackwardQ : StripTiles<kWidth> {
               }
               for (int l = 0; l < 4; ++l)
                 if (!all && (i >= n || j + l >= n || !t.sees(i, j + l))) four.v[l] = 0;
-              Four<float> dropped = four;
-              words.apply(dropped.v, at + j);
-              for (int l = 0; l < 4; ++l) gradient.v[l] *= dropped.v[l];
+              const uint32_t bits = words.keeps(at + j);
+              if (keeps && i < n && j < longest) keeps[(pair.rows_at + i) * fours_of(longest) + j / 4] = static_cast<uint8_t>(bits);
+              for (int l = 0; l < 4; ++l) gradient.v[l] *= words.apply(four.v[l], bits, l);
             },
             d);
         d.fold(deltas, Sum{}, [](float x, int) { return x; });
@@ -241,6 +246,7 @@ struct StripBackwardKV : StripTiles<kWidth> {
   StripSaved saved;
   const float* delta;
   float *dk, *dv;
+  const uint8_t* keeps;  // null without dropout
 
   static int64_t shared_count() { return 2 * Tiles::kTile + 2 * kQueries * Tiles::kLine + 2 * kQueries; }
 
@@ -276,15 +282,16 @@ struct StripBackwardKV : StripTiles<kWidth> {
         p.each_pair(
             [&](int row, int column, float& above, float& below, float& gradient_above, float& gradient_below) {
               const int i = query + column, j = first + row;
-              const int64_t at = pair.probs_at + i * t.pairs.longest + j;
+              const int64_t longest = t.pairs.longest, at = pair.probs_at + i * longest + j;
               float of_pair[2] = {above, below};
               for (int l = 0; l < 2; ++l)
                 if (!all && (i >= n || j + l >= n || !t.sees(i, j + l)))
                   of_pair[l] = 0;
                 else
                   of_pair[l] = saved.probs ? saved.probs[at + l] : limited_probability(exp_of_score(t.scale * of_pair[l] - logs[column]));
-              float dropped[2] = {of_pair[0], of_pair[1]};
-              words.apply(dropped, at);
+              uint32_t bits = 3;
+              if (keeps && i < n && j < longest) bits = keeps[(pair.rows_at + i) * fours_of(longest) + j / 4] >> (j & 2);
+              const float dropped[2] = {words.apply(of_pair[0], bits, 0), words.apply(of_pair[1], bits, 1)};
               above = tf32_of(t.scale * (dropped[0] * gradient_above - of_pair[0] * deltas[column]));
               below = tf32_of(t.scale * (dropped[1] * gradient_below - of_pair[1] * deltas[column]));
               gradient_above = tf32_of(dropped[0]);

@@ -1,6 +1,6 @@
 // Products on tensor cores whose results stay in registers. A strip is a matrix (rows, kColumns) of floats that belongs to a block: on a
 // GPU 16 rows to a warp, so the block has rows / 16 warps; in tests (tests/gpu/emulated_strip.h) some rows to a thread. Every thread of the
-// block calls each function; operands lie in shared memory, rounded by tf32_of, and the caller syncs before and after.
+// block calls each function; operands lie in shared memory as StripLayout says, rounded by tf32_of, and the caller syncs before and after.
 //
 //     Strip<kColumns, kPaired> s(g, rows)        kColumns a multiple of 16
 //     s.clear()
@@ -18,10 +18,18 @@
 
 namespace comera::gpu {
 
-// Layout of mma.m16n8k8, with rows and columns assigned to its lanes as strips need them. Lane l = 4 `eighth` + `quarter`.
-struct StripLane {
+struct StripLayout {
   // Column of a strip in place `at` < 8 of a piece of eight columns: two pieces share sixteen columns, four neighbours to a lane.
   HD static constexpr int column(int piece, int at) { return 16 * (piece / 2) + 4 * (at / 2) + 2 * (piece % 2) + at % 2; }
+  // Where entry (row, column) of an operand is in its row of shared memory, whose stride is 4 more than a multiple of 32. Every second
+  // eight rows have bits of the column flipped: so the 32 entries that a warp reads at once, of eight rows or of four, lie in 32 banks.
+  HD static constexpr int place(int row, int column) { return column ^ flip(row); }
+  HD static constexpr int flip(int row) { return row & 8 ? 10 : 0; }
+  // Stores neighbours from a column on that is a multiple of 4.
+  KERNEL static void put(float* tile, int line, int row, int column, const Four<float>& x) {
+    const bool flipped = flip(row) != 0;
+    four_at(tile + row * line + (flipped ? column ^ 8 : column)) = flipped ? Four<float>{{x.v[2], x.v[3], x.v[0], x.v[1]}} : x;
+  }
 };
 
 }  // namespace comera::gpu

@@ -33,14 +33,14 @@ class EmulatedStrip {
   void dots(const float* a, const float* b) {
     each_entry([&](int row, int column) {
       float sum = 0;
-      for (int term = 0; term < kTerms; ++term) sum += operand(a[row * kLine + term]) * operand(b[column * kLine + term]);
+      for (int term = 0; term < kTerms; ++term) sum += operand(entry(a, kLine, row, term)) * operand(entry(b, kLine, column, term));
       at(row, column) = sum;
     });
   }
   template <int kLine, int kTerms>
   void add(EmulatedStrip<kTerms, kPaired>& w, const float* b) {
     each_entry([&](int row, int column) {
-      for (int term = 0; term < kTerms; ++term) at(row, column) += operand(w.at(row, term)) * operand(b[term * kLine + column]);
+      for (int term = 0; term < kTerms; ++term) at(row, column) += operand(w.at(row, term)) * operand(entry(b, kLine, term, column));
     });
   }
   template <class Body, class... Others>
@@ -76,6 +76,7 @@ class EmulatedStrip {
       for (int column = 0; column < kColumns; ++column) body(row, column);
     });
   }
+  static float entry(const float* tile, int line, int row, int column) { return tile[row * line + gpu::StripLayout::place(row, column)]; }
   static float operand(float x) {
     CHECK(x != x || tf32_of(x) == x, x << " has more bits than the unit reads");
     return x;
