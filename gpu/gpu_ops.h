@@ -170,6 +170,13 @@ class GpuOps final : public Ops {
     machine_.launch(over_elements(count), Elements<F>{count, f});
   }
 
+  // Parts of ops that others are made of (pointwise.h).
+  void product(const GemmArgs& args);
+  void activate(Activation kind, const Tensor& y, const Tensor& x);
+  void activate_back(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved);
+  void broadcast(const Tensor& y, const Tensor& row);
+  struct WaistCalls;  // waist.h
+
   // The kernel of a loss and its sums over rows; `rows` lacks labels, results and working memory (loss.h).
   template <class Rows>
   void sum_rows(const Tensor& results, const Tensor& labels, Rows rows, LaunchShape shape);

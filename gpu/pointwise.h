@@ -144,20 +144,29 @@ void by_kind(Activation kind, const Body& body) {
 }
 
 template <class M>
+void GpuOps<M>::product(const GemmArgs& args) {
+  const Mat& c = args.c;
+  by_float_type(c.tensor, [&](auto type) {
+    using T = decltype(type);
+    if (c.rows == 0 || c.cols == 0) return;
+    if (args.terms() > 0)
+      machine_.gemm(ColumnGemm<T>::of_rows(args));
+    else if (args.beta == 0)  // libraries refuse an empty sum
+      each(c.rows * c.cols, FillMat<T>{c.data<T>(), {c.cols, c.ld}, T(0)});
+    else
+      each(c.rows * c.cols, ScaleMat<T>{c.data<T>(), {c.cols, c.ld}, static_cast<T>(args.beta)});
+  });
+}
+
+template <class M>
 void GpuOps<M>::body(const op::Gemm& args) {
   const Mat& c = args.c;
   if (c.rows == 0 || c.cols == 0) return;
   begin(args, {c.rows, c.cols, args.terms()});
   by_float_type(c.tensor, [&](auto type) {
     using T = decltype(type);
-    const ColumnGemm<T> product = ColumnGemm<T>::of_rows(args);
-    if (in_fp8(product, (reinterpret_cast<uintptr_t>(c.tensor.raw()) + sizeof(T) * static_cast<size_t>(c.offset)) % 16 == 0)) return;
-    if (product.k > 0) return machine_.gemm(product);
-    // k = 0: libraries refuse an empty sum.
-    if (args.beta == 0)
-      each(c.rows * c.cols, FillMat<T>{c.data<T>(), {c.cols, c.ld}, T(0)});
-    else
-      each(c.rows * c.cols, ScaleMat<T>{c.data<T>(), {c.cols, c.ld}, static_cast<T>(args.beta)});
+    const bool aligned = (reinterpret_cast<uintptr_t>(c.tensor.raw()) + sizeof(T) * static_cast<size_t>(c.offset)) % 16 == 0;
+    if (!in_fp8(ColumnGemm<T>::of_rows(args), aligned)) product(args);
   });
 }
 
@@ -235,32 +244,45 @@ void GpuOps<M>::body(const op::Axpy& args) {
 }
 
 template <class M>
+void GpuOps<M>::broadcast(const Tensor& y, const Tensor& row) {
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    each(y.count(), BroadcastRows<T>{y.data<T>(), row.data<T>(), y.size(1)});
+  });
+}
+
+template <class M>
 void GpuOps<M>::body(const op::BroadcastRows& args) {
   begin(args, args.y.shape());
-  by_float_type(args.y, [&](auto type) {
+  broadcast(args.y, args.row);
+}
+
+template <class M>
+void GpuOps<M>::activate(Activation kind, const Tensor& y, const Tensor& x) {
+  by_float_type(y, [&](auto type) {
     using T = decltype(type);
-    each(args.y.count(), BroadcastRows<T>{args.y.data<T>(), args.row.data<T>(), args.y.size(1)});
+    by_kind(kind, [&](auto f) { each(y.count(), ActivationForward<T, decltype(f)>{y.data<T>(), x.data<T>()}); });
   });
 }
 
 template <class M>
 void GpuOps<M>::body(const op::ActivationForward& args) {
   begin(args, args.y.shape());
-  by_float_type(args.y, [&](auto type) {
+  activate(args.kind, args.y, args.x);
+}
+
+template <class M>
+void GpuOps<M>::activate_back(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved) {
+  by_float_type(dx, [&](auto type) {
     using T = decltype(type);
-    by_kind(args.kind, [&](auto f) { each(args.y.count(), ActivationForward<T, decltype(f)>{args.y.data<T>(), args.x.data<T>()}); });
+    by_kind(kind, [&](auto f) { each(dx.count(), ActivationBackward<T, decltype(f)>{dx.data<T>(), dy.data<T>(), saved.data<T>()}); });
   });
 }
 
 template <class M>
 void GpuOps<M>::body(const op::ActivationBackward& args) {
   begin(args, args.dx.shape());
-  by_float_type(args.dx, [&](auto type) {
-    using T = decltype(type);
-    by_kind(args.kind, [&](auto f) {
-      each(args.dx.count(), ActivationBackward<T, decltype(f)>{args.dx.data<T>(), args.dy.data<T>(), args.saved.data<T>()});
-    });
-  });
+  activate_back(args.kind, args.dx, args.dy, args.saved);
 }
 
 template <class M>

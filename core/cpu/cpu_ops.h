@@ -15,6 +15,7 @@ class CpuOps final : public Ops {
 #define COMERA_BODY(Op) void body(const op::Op& args) override;
   COMERA_OPS(COMERA_BODY)
 #undef COMERA_BODY
+  struct WaistCalls;  // waist.cpp
 
   ThreadPool pool_;
 };

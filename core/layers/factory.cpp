@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/layers/blocks.h"
 #include "core/layers/dense.h"
 
 namespace comera {
@@ -50,6 +51,19 @@ std::unique_ptr<Fan> LayerFactory::fan(const std::vector<MatrixSpec>& specs) {
   if (form && std::all_of(forms.begin(), forms.end(), [&](const WeightForm* each) { return each == form; }))
     if (auto together = form->fan(layers)) return together;
   return std::make_unique<Fan>(std::move(layers));
+}
+
+std::unique_ptr<Layer> LayerFactory::feed_forward(const MatrixSpec& in, Activation kind, const std::string& name, const MatrixSpec& out) {
+  Made first = make_linear(in);
+  std::unique_ptr<Layer> between = std::make_unique<ActivationLayer>(kind, name, in.out, *this);
+  Made last = make_linear(out);
+  if (first.form && first.form == last.form)
+    if (auto together = first.form->feed_forward(first.layer, kind, between, last.layer)) return together;
+  auto chain = std::make_unique<Chain>();
+  chain->add(std::move(first.layer));
+  chain->add(std::move(between));
+  chain->add(std::move(last.layer));
+  return chain;
 }
 
 }  // namespace comera

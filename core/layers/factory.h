@@ -27,6 +27,8 @@ class LayerFactory {
   }
   // One layer for each spec, which read the same x.
   std::unique_ptr<Fan> fan(const std::vector<MatrixSpec>& specs);
+  // out(f(in(x))); `name` is that of the activation.
+  std::unique_ptr<Layer> feed_forward(const MatrixSpec& in, Activation kind, const std::string& name, const MatrixSpec& out);
 
   ParamSet& params() { return params_; }
   Stash& stash() { return stash_; }

@@ -54,6 +54,11 @@ class WeightForm {
   virtual std::unique_ptr<Layer> table(const MatrixSpec& spec, LayerFactory& build) { return nullptr; }
   // Takes linear layers of its own that read the same x, where it computes them together; null: it does not.
   virtual std::unique_ptr<Fan> fan(std::vector<std::unique_ptr<Layer>>& layers) { return nullptr; }
+  // Takes two linear layers of its own and the activation between them, where it computes the three together; null: it does not.
+  virtual std::unique_ptr<Layer> feed_forward(std::unique_ptr<Layer>& in, Activation kind, std::unique_ptr<Layer>& activation,
+                                              std::unique_ptr<Layer>& out) {
+    return nullptr;
+  }
   // The model is built: freezes what the form does not train.
   virtual void finish(ParamSet& params) {}
   // Live settings have changed, and parameters have the sizes that they ask for.
@@ -71,8 +76,9 @@ class WeightForm {
 
 using WeightForms = std::vector<std::shared_ptr<WeightForm>>;  // asked in this order
 
-// Tensor trains where `kinds` says so (METHODS.md 1.1, 1.2); entries of a bond up to `threshold` are dead in exports.
-std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold = -1);
+// Tensor trains where `kinds` says so (METHODS.md 1.1, 1.2); entries of a bond up to `threshold` are dead in exports. `fuses`:
+// feed-forward blocks without wide tensors (12.4).
+std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold = -1, bool fuses = false);
 // Frozen dense matrices inside blocks, each with two trained factors (METHODS.md 4.1).
 std::shared_ptr<WeightForm> make_lora_form(const LoraConfig& config);
 // The same with several heads of factors, which are merged into the matrices from time to time (METHODS.md 4.2).

@@ -51,31 +51,46 @@ void TTFan::join(Ctx& ctx, TTCalls& calls, const Tensor& edge) {
   });
 }
 
-TensorList TTFan::forward(Ctx& ctx, Tensor x) {
+void TTFan::open(Ctx& ctx) {
+  if (plain()) {
+    layers_[0]->merge(ctx, layers_[0]->matrix_.middle_rank() + 1);
+    left_ = layers_[0]->merged_.take_left();
+  } else if (!grouped()) {
+    for (TTLinear* layer : layers_) layer->merge(ctx, width(layer->matrix_.middle_rank()));
+    join(ctx, calls_, edge(ctx, edge_height()));
+  }
+}
+
+Tensor TTFan::enter(Ctx& ctx, Tensor x) {
   const StashSlot& slot = layers_[0]->input_.slot;
   input_ = {slot, ctx.keeps() ? ctx.stash.keep(ctx, slot, x, Use::product) : Kept{}};
+  open(ctx);
   Tensor t1;
   if (plain()) {
     const int64_t rank = layers_[0]->matrix_.middle_rank();
-    layers_[0]->merge(ctx, rank + 1);
-    left_ = layers_[0]->merged_.take_left();
     t1 = ctx.temp({x.size(0), rank + 1}, "tt x left");
     ctx.ops.gemm(Mat(t1).columns(0, rank), x, false, Mat(left_).top(in()), false);
     ctx.ops.fill(Mat(t1).columns(rank, 1), 1);
   } else {
-    if (!grouped()) {
-      for (TTLinear* layer : layers_) layer->merge(ctx, width(layer->matrix_.middle_rank()));
-      join(ctx, calls_, edge(ctx, edge_height()));
-    }
     t1 = ctx.temp({x.size(0), left_.size(1)}, "tt x left");
     ctx.ops.linear(t1, x, left_, ones_, false);
   }
-  x = {};
+  return t1;
+}
+
+TensorList TTFan::leave(Ctx& ctx, Tensor t1) {
   TensorList y;
   each([&](size_t i, int64_t first, int64_t) {
-    y.push_back(layers_[i]->merged_.forward(ctx, layers_[i]->matrix_, t1, first));
-    if (ctx.keeps()) ctx.stash.offer(y.back(), *layers_[i]);
+    TTLinear& layer = *layers_[i];
+    layer.merged_.hold(t1, first);
+    y.push_back(layer.merged_.output(ctx, layer.matrix_));
+    if (ctx.keeps()) ctx.stash.offer(y.back(), layer);
   });
+  close(ctx);
+  return y;
+}
+
+void TTFan::close(Ctx& ctx) {
   if (ctx.keeps()) {
     ones_ = {};
   } else if (ctx.training && grouped()) {  // the merged halves serve the second pass, too
@@ -84,10 +99,14 @@ TensorList TTFan::forward(Ctx& ctx, Tensor x) {
     for (TTLinear* layer : layers_) layer->merged_.drop();
     left_ = ones_ = {};
   }
-  return y;
 }
 
 Tensor TTFan::backward(Ctx& ctx, TensorList dy, Tensor into) {
+  Tensor u1 = turn(ctx, std::move(dy));
+  return finish(ctx, std::move(u1), std::move(into));
+}
+
+Tensor TTFan::turn(Ctx& ctx, TensorList dy) {
   const int64_t tokens = dy[0].size(0);
   for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->merged_.backward_cores(ctx, layers_[i]->matrix_, dy[i]);
   Tensor u1 = ctx.temp({tokens, left_.size(1)}, "tt u1");
@@ -95,19 +114,33 @@ Tensor TTFan::backward(Ctx& ctx, TensorList dy, Tensor into) {
     layers_[i]->merged_.backward_left(ctx, layers_[i]->matrix_, dy[i], Mat(u1).columns(first, columns));
     dy[i] = {};
   });
+  return u1;
+}
+
+Mat TTFan::begin_left(Ctx& ctx) {
   v_ = plain() ? layers_[0]->merged_.left_gradient(ctx, layers_[0]->matrix_) : ctx.temp({in(), left_.size(1)}, "tt v");
+  return Mat(v_).top(in());
+}
+
+Tensor TTFan::finish(Ctx& ctx, Tensor u1, Tensor into) {
+  const Mat v = begin_left(ctx);
   {
     const Tensor rows = rows_for(ctx, input_.kept, u1);
-    ctx.ops.gemm(Mat(v_).top(in()), input_.take(ctx), true, rows, false);
+    ctx.ops.gemm(v, input_.take(ctx), true, rows, false);
   }
   const double beta = into ? 1 : 0;
-  Tensor dx = into ? std::move(into) : ctx.temp({tokens, in()}, "tt dx");
+  Tensor dx = into ? std::move(into) : ctx.temp({u1.size(0), in()}, "tt dx");
   ctx.ops.gemm(dx, u1, false, Mat(left_).top(in()), true, 1, beta);  // dY b meets zeros
-  u1 = left_ = {};
-  if (grouped()) return dx;
+  u1 = {};
+  end_left(ctx);
+  return dx;
+}
+
+void TTFan::end_left(Ctx& ctx) {
+  left_ = {};
+  if (grouped()) return;
   begin_sweeps(ctx, calls_);
   for (TTLinear* layer : layers_) layer->sweep(ctx);
-  return dx;
 }
 
 void TTFan::begin_sweeps(Ctx& ctx, TTCalls& calls) {

@@ -54,7 +54,7 @@ class TrainFan final : public Fan {
 // anyway, and S and V of all layers until its end.
 class TTForm final : public WeightForm {
  public:
-  TTForm(const TTKinds& kinds, double threshold) : kinds_(kinds), threshold_(threshold) {}
+  TTForm(const TTKinds& kinds, double threshold, bool fuses) : kinds_(kinds), threshold_(threshold), fuses_(fuses) {}
 
   std::unique_ptr<Layer> linear(const MatrixSpec& spec, LayerFactory& build) override {
     const TTOptions* options = options_of(kinds_, spec.kind);
@@ -91,6 +91,12 @@ class TTForm final : public WeightForm {
     return made;
   }
 
+  std::unique_ptr<Layer> feed_forward(std::unique_ptr<Layer>& in, Activation kind, std::unique_ptr<Layer>& activation,
+                                      std::unique_ptr<Layer>& out) override {
+    if (!fuses_) return nullptr;
+    return std::make_unique<TTFeedForward>(std::move(in), kind, std::move(activation), std::move(out));
+  }
+
   void prologue(Ctx& ctx, const PassRows& rows) override;
   void epilogue(Ctx& ctx) override;
 
@@ -116,6 +122,7 @@ class TTForm final : public WeightForm {
 
   const TTKinds kinds_;
   const double threshold_;
+  const bool fuses_;
   std::vector<const RankLayer*> trains_;  // all it has made, in order
   std::vector<Held> linears_;             // linear layers; they belong to the model
   std::vector<TTFan*> fans_;              // of layers that read the same x
@@ -191,6 +198,8 @@ void TTForm::epilogue(Ctx& ctx) {
   each([&](TTLinear& layer) { layer.merged_.hand_over(ctx, layer.matrix_); });
 }
 
-std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold) { return std::make_shared<TTForm>(kinds, threshold); }
+std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold, bool fuses) {
+  return std::make_shared<TTForm>(kinds, threshold, fuses);
+}
 
 }  // namespace comera

@@ -87,11 +87,14 @@ class TTMerged {
   void begin_merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCalls& calls);  // width of T1
   void merge_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void merge_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
-  Tensor take_left();  // L (N, r), when it is merged
-  // y (T, O). T1 (T, width) is columns of `t1` from `first` on.
-  Tensor forward(Ctx& ctx, const TTMatrix& matrix, Tensor t1, int64_t first);
-  Tensor output(Ctx& ctx, const TTMatrix& matrix) const;  // y from T1, until backward_cores
+  Tensor take_left();                                                         // L (N, r), when it is merged
+  void hold(Tensor t1, int64_t first);                                        // T1 (T, width) is columns of `t1` from `first` on
+  Tensor output(Ctx& ctx, const TTMatrix& matrix) const;                      // y (T, O) from T1, until backward_cores
+  Mat input() const { return Mat(t1_).columns(first_, with_bias_.size(0)); }  // T1
+  Mat right(const TTMatrix& matrix) const { return Mat(with_bias_).columns(0, matrix.shape.out); }  // [R; b; ...] (width, O)
   void drop_input() { t1_ = {}; }
+  void drop_right() { with_bias_ = right_[0] = {}; }
+  Mat begin_cores(Ctx& ctx, const TTMatrix& matrix);                        // room for T2 (width, O)
   void backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy);  // T2 = T1^T dY; T1 goes
   Tensor left_gradient(Ctx& ctx, const TTMatrix& matrix) const { return gradients_.left(ctx, matrix); }
   // U1 (T, r) = dY R^T, or as much of [U1, dY b, ...] (T, width) as u1 has columns.
@@ -144,6 +147,7 @@ class TTLinear final : public Layer, public Remake {
 
  private:
   friend class TTFan;
+  friend class TTFeedForward;
   friend class TTForm;
   bool is_sequential(int64_t tokens) const;
   void merge(Ctx& ctx, int64_t width);                                            // by itself; width of T1
@@ -168,10 +172,10 @@ class TTFan {
   static constexpr int64_t kLine = 4;  // lines of a multiple of 16 bytes are what products on a GPU read fastest
 
   explicit TTFan(std::vector<TTLinear*> layers) : layers_(std::move(layers)) {}
-  bool grouped() const;                                          // all its layers are
-  TensorList forward(Ctx& ctx, Tensor x);                        // y_i
-  bool waits() const { return static_cast<bool>(input_.kept); }  // for the backward of a forward pass
-  Tensor backward(Ctx& ctx, TensorList dy, Tensor into);
+  bool grouped() const;                                                                    // all its layers are
+  TensorList forward(Ctx& ctx, Tensor x) { return leave(ctx, enter(ctx, std::move(x))); }  // y_i
+  bool waits() const { return static_cast<bool>(input_.kept); }                            // for the backward of a forward pass
+  Tensor backward(Ctx& ctx, TensorList dy, Tensor into);                                   // dx, or added to `into`
   // Of grouped layers (tt_form.cpp): after the merges, before forward, from an edge of edge_height() or more; and after backward,
   // before the turns of the sweeps.
   void join(Ctx& ctx, TTCalls& calls, const Tensor& edge);
@@ -185,7 +189,16 @@ class TTFan {
   static int64_t width(int64_t rank) { return round_up(rank + 1, kLine); }  // of a half: r+1, rounded up
 
  private:
+  friend class TTFeedForward;
   bool plain() const { return layers_.size() == 1 && !grouped(); }
+  Tensor enter(Ctx& ctx, Tensor x);                 // T1 of all layers (T, columns), and x is kept
+  void open(Ctx& ctx);                              // left_ and ones_, where they are not there yet
+  TensorList leave(Ctx& ctx, Tensor t1);            // y_i
+  void close(Ctx& ctx);                             // drops what forward does not leave to others
+  Tensor turn(Ctx& ctx, TensorList dy);             // U1 (T, columns), and T2 of each layer
+  Mat begin_left(Ctx& ctx);                         // room for V (I, columns)
+  void end_left(Ctx& ctx);                          // the sweeps of layers that are not grouped
+  Tensor finish(Ctx& ctx, Tensor u1, Tensor into);  // dx, V and end_left
   template <class Body>
   int64_t each(const Body& body) const;
 
@@ -195,6 +208,21 @@ class TTFan {
   Tensor ones_;    // [0, 1, 0, 1, ...] (columns), which is added to every row of x left_: the ones of the biases
   Tensor v_;       // X^T U1, the same
   TTCalls calls_;  // where they are not grouped
+};
+
+// out(f(in(x))) under the waist (METHODS.md 12.4): where both layers are in the merged order, the activation and its input are made in
+// parts from T1 and never exist whole, in forward and in backward. Else the three layers one after another.
+class TTFeedForward final : public Layer {
+ public:
+  TTFeedForward(std::unique_ptr<Layer> in, Activation kind, std::unique_ptr<Layer> activation, std::unique_ptr<Layer> out);
+  Tensor forward(Ctx& ctx, Tensor x) override;
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+
+ private:
+  const std::unique_ptr<Layer> first_, between_, last_;
+  TTLinear &in_, &out_;
+  const Activation kind_;
+  bool fused_ = false;  // in the pass
 };
 
 }  // namespace comera

@@ -53,30 +53,33 @@ Tensor TTMerged::take_left() {
   return left;
 }
 
-Tensor TTMerged::forward(Ctx& ctx, const TTMatrix& matrix, Tensor t1, int64_t first) {
+void TTMerged::hold(Tensor t1, int64_t first) {
   t1_ = std::move(t1);
   first_ = first;
-  return output(ctx, matrix);
 }
 
 Tensor TTMerged::output(Ctx& ctx, const TTMatrix& matrix) const {
   Tensor y = ctx.temp({t1_.size(0), matrix.shape.out}, "tt y");
-  ctx.ops.gemm(y, Mat(t1_).columns(first_, with_bias_.size(0)), false, Mat(with_bias_).columns(0, matrix.shape.out), false);
+  ctx.ops.gemm(y, input(), false, right(matrix), false);
   return y;
 }
 
-void TTMerged::backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy) {
+Mat TTMerged::begin_cores(Ctx& ctx, const TTMatrix& matrix) {
   const int64_t columns = matrix.shape.padded_out(), used = matrix.shape.out;
   gradients_.begin(ctx, matrix);
   s_ = ctx.temp({with_bias_.size(0), columns}, "tt t2");
-  ctx.ops.gemm(Mat(s_).columns(0, used), Mat(t1_).columns(first_, with_bias_.size(0)), true, dy, false);
   if (columns > used) ctx.ops.fill(Mat(s_).columns(used, columns - used), 0);
+  return Mat(s_).columns(0, used);
+}
+
+void TTMerged::backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy) {
+  ctx.ops.gemm(begin_cores(ctx, matrix), input(), true, dy, false);
   t1_ = {};
 }
 
 void TTMerged::backward_left(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy, const Mat& u1) {
-  ctx.ops.gemm(u1, dy, false, Mat(with_bias_).top(u1.cols).columns(0, matrix.shape.out), true);
-  with_bias_ = right_[0] = {};
+  ctx.ops.gemm(u1, dy, false, right(matrix).top(u1.cols), true);
+  drop_right();
 }
 
 // The row of T2 behind S is the gradient of the bias.

@@ -34,7 +34,8 @@ struct FormRow {
 constexpr FormRow kForms[] = {
     {"tt",
      [](const MethodConfig& c, const TTKinds& kinds) {
-       return WeightForms{make_tt_form(kinds, c.comera.train_ranks ? c.comera.threshold : -1)};
+       // A fused block has no wide input of which rows could be sampled.
+       return WeightForms{make_tt_form(kinds, c.comera.train_ranks ? c.comera.threshold : -1, c.waist && c.wta.ratio >= 1)};
      },
      [](const RunConfig& c, ParamSet& params) -> std::unique_ptr<Method> { return std::make_unique<Comera>(c.method.comera, params); }},
     {"dense", [](const MethodConfig&, const TTKinds&) { return WeightForms{}; }},

@@ -76,11 +76,9 @@ class Embeddings {
 };
 
 std::unique_ptr<Layer> feed_forward(const std::string& name, const EncoderConfig& config, LayerFactory& factory) {
-  auto chain = std::make_unique<Chain>();
-  chain->add(factory.linear(name + ".in", config.d_model, config.d_ff, LinearKind::ffn_in));
-  chain->add(std::make_unique<ActivationLayer>(activation_of(config.activation), name + ".gelu", config.d_ff, factory));
-  chain->add(factory.linear(name + ".out", config.d_ff, config.d_model, LinearKind::ffn_out));
-  return chain;
+  return factory.feed_forward({.name = name + ".in", .in = config.d_model, .out = config.d_ff, .kind = LinearKind::ffn_in},
+                              activation_of(config.activation), name + ".gelu",
+                              {.name = name + ".out", .in = config.d_ff, .out = config.d_model, .kind = LinearKind::ffn_out});
 }
 
 std::unique_ptr<Layer> encoder_block(const std::string& name, const EncoderConfig& config, LayerFactory& factory) {

@@ -12,11 +12,9 @@ std::unique_ptr<Layer> feed_forward(const std::string& name, const PreNormSpec& 
   const bool bias = spec.feed_forward_bias;
   if (spec.feed_forward == "swiglu")
     return std::make_unique<GatedFeedForward>(name, features, spec.hidden, Activation::silu, bias, factory);
-  auto chain = std::make_unique<Chain>();
-  chain->add(factory.linear({.name = name + ".in", .in = features, .out = spec.hidden, .kind = LinearKind::ffn_in, .bias = bias}));
-  chain->add(std::make_unique<ActivationLayer>(activation_of(spec.feed_forward), name + ".activation", spec.hidden, factory));
-  chain->add(factory.linear({.name = name + ".out", .in = spec.hidden, .out = features, .kind = LinearKind::ffn_out, .bias = bias}));
-  return chain;
+  return factory.feed_forward({.name = name + ".in", .in = features, .out = spec.hidden, .kind = LinearKind::ffn_in, .bias = bias},
+                              activation_of(spec.feed_forward), name + ".activation",
+                              {.name = name + ".out", .in = spec.hidden, .out = features, .kind = LinearKind::ffn_out, .bias = bias});
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/ops/row_sampling.h"
 #include "core/ops/stash_codes.h"
 #include "core/ops/tables.h"
+#include "core/ops/waist.h"
 
 // clang-format off
 #define COMERA_OPS(OP)                                                               \
@@ -23,5 +24,6 @@
   COMERA_ATTENTION_OPS(OP) COMERA_TABLE_OPS(OP) COMERA_RANK_OPS(OP)                  \
   COMERA_LOSS_OPS(OP) COMERA_GRADIENT_OPS(OP) COMERA_OPTIMIZER_OPS(OP)               \
   COMERA_STASH_OPS(OP) COMERA_GROUP_CODE_OPS(OP) COMERA_ROW_SAMPLING_OPS(OP)       \
-  COMERA_LINALG_OPS(OP) COMERA_INTERACTION_OPS(OP) COMERA_IMAGE_OPS(OP) COMERA_GROUP_NORM_OPS(OP)
+  COMERA_LINALG_OPS(OP) COMERA_INTERACTION_OPS(OP) COMERA_IMAGE_OPS(OP) COMERA_GROUP_NORM_OPS(OP)  \
+  COMERA_WAIST_OPS(OP)
 // clang-format on

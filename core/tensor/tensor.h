@@ -75,12 +75,15 @@ struct Mat {
     out.cols = count;
     return out;
   }
-  Mat top(int64_t count) const {  // rows [0, count)
-    CHECK(count >= 0 && count <= rows, "rows 0+" << count << " of " << rows);
+  // Rows [first, first + count).
+  Mat row_range(int64_t first, int64_t count) const {
+    CHECK(first >= 0 && count >= 0 && first + count <= rows, "rows " << first << "+" << count << " of " << rows);
     Mat out = *this;
+    out.offset += first * ld;
     out.rows = count;
     return out;
   }
+  Mat top(int64_t count) const { return row_range(0, count); }
   template <class T>
   T* data() const {  // null in a dry run
     T* start = tensor.data<T>();

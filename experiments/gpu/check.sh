@@ -127,7 +127,7 @@ table() {
 case $which in
   1)
     step test-ops 120 "$tests" --gtest_filter='CudaOps.*'
-    step test-products 60 "$tests" --gtest_filter='CudaFp8.*:CudaProducts.*:CudaAttention.*'
+    step test-products 60 "$tests" --gtest_filter='CudaFp8.*:CudaProducts.*:CudaStrips.*'
     step test-captured 60 "$tests" --gtest_filter='*CudaMethods.Captured*/comera:CudaCaptured.TwoThousandEdits*'
     for batch in 64 1; do
       bench "step-tf32-$batch" "$batch" 40 --set train.matmul=tf32

@@ -17,6 +17,7 @@
 #include "gpu/ranks.h"
 #include "gpu/row_sampling.h"
 #include "gpu/tables.h"
+#include "gpu/waist.h"
 #include "tests/gpu/emulated_machine.h"
 
 template class comera::gpu::GpuOps<comera::test::EmulatedMachine>;

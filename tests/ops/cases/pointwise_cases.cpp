@@ -150,6 +150,37 @@ void add_products(std::vector<Case>& cases) {
     });
 }
 
+struct Waist {
+  int64_t tokens, a, wide, b;
+};
+
+void add_waists(std::vector<Case>& cases) {
+  for (const Waist& w : {Waist{3, 4, 9, 5}, {1, 2, 1, 1}, {70, 31, 200, 30}, {300, 8, 70, 33}, {40, 70, 33, 68}, {0, 3, 4, 2}})
+    add_case(cases, "waist_" + Shape{w.tokens, w.a, w.wide, w.b}.text(), [w](Runner& r, auto type) {
+      using T = decltype(type);
+      const double near = tolerance<T>(1e-4, 1e-12);
+      const auto whole = [&](Shape shape, uint32_t seed) { return Mat(r.in(uniform<T>(shape, seed)), shape[0], shape[1]); };
+      const Mat t = whole({w.tokens, w.a}, 1), right = whole({w.a, w.wide}, 2), left = whole({w.wide, w.b}, 3),
+                dy = whole({w.tokens, w.b}, 4);
+      const Tensor bias = r.in(uniform<T>({w.b}, 5));
+      const auto empty = [&](Shape shape) { return Mat(r.out(Array<T>(shape, static_cast<T>(NAN)), near), shape[0], shape[1]); };
+      for (const Activation kind : kKinds) {
+        r.ops().run(op::WaistActivation{kind, empty({w.tokens, w.b}), t, right, left, kind == Activation::silu ? Tensor() : bias});
+        r.ops().run(
+            op::WaistActivationBackward{kind, empty({w.tokens, w.a}), empty({w.a, w.wide}), empty({w.wide, w.b}), dy, t, right, left});
+      }
+      // Columns of wider matrices, and fewer columns of dt.
+      const auto columns = [&](Shape shape, uint32_t seed) {
+        return Mat(r.out(uniform<T>({shape[0], shape[1] + 3}, seed), near), shape[0], shape[1] + 3).columns(2, shape[1]);
+      };
+      const Mat t_columns = columns({w.tokens, w.a}, 6), right_columns = columns({w.a, w.wide}, 7),
+                left_columns = columns({w.wide, w.b}, 8), dy_columns = columns({w.tokens, w.b}, 9);
+      r.ops().run(op::WaistActivation{Activation::gelu, columns({w.tokens, w.b}, 10), t_columns, right_columns, left_columns, {}});
+      r.ops().run(op::WaistActivationBackward{Activation::gelu, columns({w.tokens, w.a - 1}, 11), columns({w.a, w.wide}, 12),
+                                              columns({w.wide, w.b}, 13), dy_columns, t_columns, right_columns, left_columns});
+    });
+}
+
 void add_lists(std::vector<Case>& cases) {
   add_case(cases, "lists", [](Runner& r, auto type) {
     using T = decltype(type);
@@ -213,6 +244,7 @@ std::vector<Case> pointwise_cases() {
   add_pointwise(cases);
   add_permutations(cases);
   add_products(cases);
+  add_waists(cases);
   add_lists(cases);
   return cases;
 }
@@ -332,6 +364,22 @@ std::vector<Refusal> pointwise_refusals() {
          o.run(op::GatedForward{Activation::tanh, dry({2}), dry({2}), dry({2})});
        },
        "reads its output"},
+      {"waist of other sides",
+       [](Ops& o) {
+         o.run(op::WaistActivation{Activation::gelu, dry({5, 2}), dry({5, 3}), dry({3, 8}), dry({7, 2}), {}});
+       },
+       "waist_activation: y 5 x 2 from t 5 x 3, r 3 x 8 and l 7 x 2"},
+      {"bias on columns",
+       [](Ops& o) {
+         o.run(op::WaistActivation{Activation::gelu, Mat(dry({5, 3})).columns(0, 2), dry({5, 3}), dry({3, 8}), dry({8, 2}), dry({2})});
+       },
+       "y is a part of its tensor"},
+      {"gradient of more columns than t",
+       [](Ops& o) {
+         o.run(op::WaistActivationBackward{Activation::gelu, dry({5, 4}), dry({3, 8}), dry({8, 2}), dry({5, 2}), dry({5, 3}), dry({3, 8}),
+                                           dry({8, 2})});
+       },
+       "dt has 4 columns"},
       {"dropout everything",
        [](Ops& o) {
          o.dropout(dry({2}), dry({2}), {1.0, 1}, step());

@@ -1,7 +1,7 @@
-// Attention where products are rounded: its tiles go to the tensor cores in TF32, and everything else stays exact.
+// Attention and the waist's activation where products are rounded: tiles go to the tensor cores in TF32, and everything else stays exact.
 #include "core/ops/small_floats.h"
-#include "tests/ops/cases/cases.h"
 #include "tests/gpu/emulated_machine.h"
+#include "tests/ops/cases/cases.h"
 
 namespace comera::test {
 namespace {
@@ -54,6 +54,38 @@ double relative_difference(const Array<T>& a, const Array<T>& b) {
   return std::sqrt(difference / size);
 }
 
+struct Waist {
+  int64_t tokens, a, wide, b;
+  Activation kind;
+};
+
+// y, dt, dr, dl
+template <class T>
+std::vector<Array<T>> waist(Device& device, const Waist& w) {
+  Runner r(device);
+  // The slope of relu jumps: of multiples of 1/8 all products are exact, so no rounding turns a sign.
+  const auto values = [&](const Shape& shape, uint32_t seed) {
+    Array<T> array = uniform<T>(shape, seed);
+    for (int64_t i = 0; w.kind == Activation::relu && i < array.count(); ++i) array[i] = std::round(8 * array[i]) / 8;
+    return r.in(array);
+  };
+  const Tensor t = values({w.tokens, w.a}, 1), right = values({w.a, w.wide}, 2), left = values({w.wide, w.b}, 3),
+               dy = values({w.tokens, w.b}, 4), bias = values({w.b}, 5);
+  const Tensor y = r.out<T>({w.tokens, w.b}), dt = r.out<T>({w.tokens, w.a}), dr = r.out<T>({w.a, w.wide}), dl = r.out<T>({w.wide, w.b});
+  device.ops().run(op::WaistActivation{w.kind, y, t, right, left, bias});
+  device.ops().run(op::WaistActivationBackward{w.kind, dt, dr, dl, dy, t, right, left});
+  std::vector<Array<T>> results;
+  for (const Tensor& tensor : {y, dt, dr, dl}) {
+    results.emplace_back(tensor.shape());
+    device.download(results.back().v.data(), tensor.raw(), tensor.bytes());
+  }
+  return results;
+}
+
+const Waist kWaists[] = {{70, 31, 200, 30, Activation::gelu}, {200, 32, 90, 4, Activation::gelu}, {3, 5, 66, 33, Activation::gelu},
+                         {130, 60, 70, 64, Activation::silu}, {65, 8, 64, 8, Activation::tanh},   {65, 8, 64, 8, Activation::gelu_tanh},
+                         {65, 8, 130, 8, Activation::relu}};
+
 const Sizes kSizes[] = {{40, 2, 64, 0.1, false}, {33, 1, 24, 0, true}, {5, 3, 7, 0.2, true}, {70, 1, 128, 0, false}};
 
 TEST(RoundedAttention, IsNearTheExactOne) {
@@ -72,6 +104,33 @@ TEST(RoundedAttention, IsNearTheExactOne) {
       }
 }
 
+TEST(RoundedWaist, IsNearTheExactOne) {
+  const auto cpu = open_cpu_device(1);
+  for (const EmulatedShape& shape : {EmulatedShape{.threads = 1}, EmulatedShape{}, EmulatedShape{.threads = 64, .descending = true}})
+    for (const Waist& sizes : kWaists) {
+      EmulatedDevice device(shape);
+      device.set_products(Products::tf32);
+      const auto rounded = waist<float>(device, sizes), exact = waist<float>(*cpu, sizes);
+      EXPECT_GT(device.machine().strips, 0);
+      const bool rounds = sizes.kind != Activation::relu;
+      for (size_t i = 0; i < exact.size(); ++i) {
+        const double difference = relative_difference(rounded[i], exact[i]);
+        EXPECT_LT(difference, rounds ? 3e-3 : 1e-6) << "result " << i << " of " << sizes.tokens << " x " << sizes.wide;
+        EXPECT_TRUE(!rounds || difference > 1e-6) << "nothing was rounded";
+      }
+    }
+}
+
+TEST(RoundedWaist, IsOfThinSidesAndFloats) {
+  EmulatedDevice exact, doubles, wide;
+  waist<float>(exact, kWaists[0]);
+  doubles.set_products(Products::tf32);
+  waist<double>(doubles, kWaists[0]);
+  wide.set_products(Products::tf32);
+  waist<float>(wide, {3, 65, 66, 5, Activation::gelu});
+  for (EmulatedDevice* device : {&exact, &doubles, &wide}) EXPECT_EQ(device->machine().strips, 0);
+}
+
 TEST(RoundedAttention, IsOfFloatsInRunsThatRound) {
   const auto cpu = open_cpu_device(1);
   EmulatedDevice exact, doubles, wide;
@@ -86,7 +145,7 @@ TEST(RoundedAttention, IsOfFloatsInRunsThatRound) {
 
 // On a device tensor cores add in another order than the emulation and cut what they align, which turns a rounding of the next
 // product now and then, by 2^-10 of an entry.
-TEST(CudaAttention, RoundedEqualsTheEmulatedOne) {
+TEST(CudaStrips, EqualTheEmulatedOnes) {
   const CudaStatus status = cuda_status();
   if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
   const auto device = open_device("cuda:0");
@@ -95,6 +154,12 @@ TEST(CudaAttention, RoundedEqualsTheEmulatedOne) {
     EmulatedDevice emulated({.threads = 1});
     emulated.set_products(Products::tf32);
     const auto results = attention<float>(*device, sizes), expected = attention<float>(emulated, sizes);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(relative_difference(results[i], expected[i]), 3e-4) << i;
+  }
+  for (const Waist& sizes : kWaists) {
+    EmulatedDevice emulated({.threads = 1});
+    emulated.set_products(Products::tf32);
+    const auto results = waist<float>(*device, sizes), expected = waist<float>(emulated, sizes);
     for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(relative_difference(results[i], expected[i]), 3e-4) << i;
   }
 }

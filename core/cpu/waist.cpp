@@ -1,0 +1,47 @@
+// Two thin products with an activation between them: parts of the wide tensor stay in the second- and third-level cache.
+#include <algorithm>
+
+#include "core/cpu/cpu_ops.h"
+#include "core/cpu/typed.h"
+
+namespace comera {
+
+namespace {
+// Tokens of a part: the depth that skinny_gemm.cpp sums at a time, so gradients are sums of the same terms in the same order as
+// those of whole matrices.
+constexpr int64_t kRows = 128;
+int64_t rows_of(int64_t tokens) { return std::clamp<int64_t>(tokens, 1, kRows); }
+}  // namespace
+
+// For waist_in_parts.
+struct CpuOps::WaistCalls {
+  CpuOps& ops;
+  void gemm(const GemmArgs& args) const { ops.body(op::Gemm{args}); }
+  void forward(Activation kind, const Tensor& y, const Tensor& x) const { ops.body(op::ActivationForward{kind, y, x}); }
+  void backward(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved) const {
+    ops.body(op::ActivationBackward{kind, dx, dy, saved});
+  }
+  void fill(const Tensor& y, const Tensor& row) const { ops.body(op::BroadcastRows{y, row}); }
+};
+
+void CpuOps::body(const op::WaistActivation& args) {
+  by_float_type(args.y.tensor, [&](auto type) {
+    const Shape part{rows_of(args.y.rows), args.r.cols};
+    Workspace::Call memory(workspace, dry);
+    const Tensor h(memory.take<decltype(type)>(part.count()), part, args.y.tensor.dtype());
+    if (!dry) waist_in_parts(args, part[0], h, WaistCalls{*this});
+  });
+}
+
+void CpuOps::body(const op::WaistActivationBackward& args) {
+  by_float_type(args.dy.tensor, [&](auto type) {
+    using T = decltype(type);
+    const Shape part{rows_of(args.dy.rows), args.r.cols};
+    const DType dtype = args.dy.tensor.dtype();
+    Workspace::Call memory(workspace, dry);
+    const Tensor h(memory.take<T>(part.count()), part, dtype), d(memory.take<T>(part.count()), part, dtype);
+    if (!dry) waist_in_parts(args, part[0], h, d, WaistCalls{*this});
+  });
+}
+
+}  // namespace comera
