@@ -43,33 +43,54 @@ struct SmallProducts {
   }
   HD static int at_most(int64_t left, int most) { return left < most ? static_cast<int>(left) : most; }
 
+  // Tile `tile` of a c: where it is, and what it has.
+  struct Place {
+    int64_t row, column;
+    int rows, columns;
+    HD Place(const ProductEntry<T>& p, int64_t tile)
+        : row(tile / ceil_div(p.n, kSide) * kSide),
+          column(tile % ceil_div(p.n, kSide) * kSide),
+          rows(at_most(p.m - row, kSide)),
+          columns(at_most(p.n - column, kSide)) {}
+  };
+  // The sums of a tile = op(a) op(b), or += if `add`.
+  template <class Group>
+  KERNEL static void multiply(Group& g, const ProductEntry<T>& p, const Place& at, bool add) {
+    T *tile_a = g.template shared<T>(), *tile_b = tile_a + kOperand, *sums = tile_b + kOperand;
+    const Tile<T> a{tile_a, p.ta ? kSideLine : kTermsLine, p.ta}, b{tile_b, p.tb ? kTermsLine : kSideLine, p.tb};
+    int64_t term = 0;
+    do {  // once for an empty sum, too
+      const int terms = at_most(p.k - term, kTerms);
+      load(g, tile_a, p.a, p.lda, !p.ta, p.four_a, at.row, at.rows, term, terms);
+      load(g, tile_b, p.b, p.ldb, p.tb, p.four_b, at.column, at.columns, term, terms);
+      g.sync();
+      multiply_tiles(g, sums, kSideLine, add || term > 0, a, b, round_up(at.rows, 2), round_up(at.columns, 4), round_up(terms, 4), false);
+      g.sync();
+    } while ((term += kTerms) < p.k);
+  }
+  // c = alpha sums + beta c in the tile.
+  template <class Group>
+  KERNEL static void write(const Group& g, const ProductEntry<T>& p, const Place& at) {
+    const T* sums = g.template shared<T>() + 2 * kOperand;
+    const int fours = ceil_div(at.columns, 4);
+    for (int e = g.thread(); e < at.rows * fours; e += g.threads()) {
+      const int r = e / fours, c = e % fours * 4;
+      const bool whole = p.four_c && c + 4 <= at.columns;
+      T* out = p.c + (at.row + r) * p.ldc + at.column;
+      Four<T> four = four_at(sums + r * kSideLine + c), old = {};
+      if (p.beta != T(0)) old = read_four(out, c, at.columns, whole);
+      for (int l = 0; l < 4; ++l) four.v[l] = p.beta == T(0) ? p.alpha * four.v[l] : p.alpha * four.v[l] + p.beta * old.v[l];
+      write_four(out, c, at.columns, whole, four);
+    }
+  }
+
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    T *tile_a = g.template shared<T>(), *tile_b = tile_a + kOperand, *sums = tile_b + kOperand;
     for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
       const ProductEntry<T>& p = list.of(piece);
-      const int64_t across = ceil_div(p.n, kSide), row = (piece - p.first) / across * kSide, column = (piece - p.first) % across * kSide;
-      const int rows = at_most(p.m - row, kSide), columns = at_most(p.n - column, kSide);
-      const Tile<T> a{tile_a, p.ta ? kSideLine : kTermsLine, p.ta}, b{tile_b, p.tb ? kTermsLine : kSideLine, p.tb};
-      int64_t term = 0;
-      do {  // once for an empty sum, too
-        const int terms = at_most(p.k - term, kTerms);
-        load(g, tile_a, p.a, p.lda, !p.ta, p.four_a, row, rows, term, terms);
-        load(g, tile_b, p.b, p.ldb, p.tb, p.four_b, column, columns, term, terms);
-        g.sync();
-        multiply_tiles(g, sums, kSideLine, term > 0, a, b, round_up(rows, 2), round_up(columns, 4), round_up(terms, 4), false);
-        g.sync();
-      } while ((term += kTerms) < p.k);
-      const int fours = ceil_div(columns, 4);
-      for (int e = g.thread(); e < rows * fours; e += g.threads()) {
-        const int r = e / fours, c = e % fours * 4;
-        const bool whole = p.four_c && c + 4 <= columns;
-        T* out = p.c + (row + r) * p.ldc + column;
-        Four<T> four = four_at(sums + r * kSideLine + c), old = {};
-        if (p.beta != T(0)) old = read_four(out, c, columns, whole);
-        for (int l = 0; l < 4; ++l) four.v[l] = p.beta == T(0) ? p.alpha * four.v[l] : p.alpha * four.v[l] + p.beta * old.v[l];
-        write_four(out, c, columns, whole, four);
-      }
+      const Place at(p, piece - p.first);
+      multiply(g, p, at, false);
+      write(g, p, at);
     }
   }
 };

@@ -1,8 +1,8 @@
 // Lookups in dense tables and in the merged halves of a TTM table (METHODS.md 1.2), and their gradients. Tokens are sorted by
-// row; blocks own rows of the gradient and add in the order of the tokens, so there are no atomics. An id outside the table
-// gives NaN.
+// row and cut into runs of a fixed length, so that a frequent word does not keep one block busy; a run's sums of rows are added
+// in the order of the tokens, then those of the runs, so there are no atomics. An id outside the table gives NaN.
 #pragma once
-#include "gpu/column_sums.h"
+#include "gpu/lists.h"
 
 namespace comera::gpu {
 
@@ -59,6 +59,8 @@ struct SortedTokens {
   }
   HD Range of_row(int64_t row) const { return {first(row), first(row + 1)}; }
   HD bool any_outside() const { return count > 0 && keys[count - 1] >= rows; }
+  // Whether tokens of this key are added up: an id outside makes row 0 NaN.
+  HD bool adds(int64_t key) const { return key < rows && (key > 0 || !any_outside()); }
 };
 
 template <class Machine>
@@ -77,44 +79,105 @@ SortedTokens sort_tokens(Machine& machine, const Tensor& ids, int64_t ids_end, i
   return {keys, tokens, count, rows};
 }
 
-// In a table of few rows (segments: 2) several blocks share the tokens of a row.
-inline int64_t token_pieces(int64_t rows) { return std::clamp<int64_t>(1024 / std::max<int64_t>(rows, 1), 1, kMostPieces); }
+// Tokens of a run: enough runs to fill a device, few enough that their sums stay small beside the tokens' gradients.
+inline int64_t run_length(int64_t tokens) { return std::clamp<int64_t>(tokens / 1024, 4, 32); }
 
-// sum (rows, width): term(row, entry, tokens) is the sum over a range of sorted tokens. partial (pieces, rows, width).
-template <class T, class Term>
-struct RowSums {
+// Before the sums: rows without a token stay 0.
+template <class T>
+struct ClearRows {
   SortedTokens sorted;
-  int64_t width, pieces;
+  int64_t width;
+  T* sum;
+  KERNEL void operator()(int64_t i) const { sum[i] = i < width && sorted.any_outside() ? T(NAN) : T(0); }
+};
+
+// term(g, to, part, tokens, count): part `part` of to (width) = the sum over some sorted tokens of one row. The part of a row that began
+// in an earlier run goes to partial (runs, width), at its run; all else to sum (rows, width).
+template <class T, class Term>
+struct SumsOfRuns {
+  SortedTokens sorted;
+  int64_t width, runs, length, parts;
   Term term;
-  T* partial;
+  T *sum, *partial;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    for (int64_t item = g.block(); item < sorted.rows * pieces; item += g.blocks()) {
-      const int64_t row = item % sorted.rows, piece = item / sorted.rows;
-      const Range range = sorted.of_row(row).piece(piece, pieces);
-      const bool lost = row == 0 && sorted.any_outside();
-      for (int64_t entry = g.thread(); entry < width; entry += g.threads())
-        partial[item * width + entry] = lost ? T(NAN) : term(row, entry, sorted.tokens + range.begin, range.end - range.begin);
+    for (int64_t item = g.block(); item < runs * parts; item += g.blocks()) {
+      const int64_t run = item / parts, begin = run * length, rest = sorted.count - begin, end = begin + (rest < length ? rest : length);
+      for (int64_t at = begin, next; at < end; at = next) {
+        const int64_t key = sorted.keys[at];
+        for (next = at + 1; next < end && sorted.keys[next] == key;) ++next;
+        if (!sorted.adds(key)) continue;
+        const bool began_before = at == begin && at > 0 && sorted.keys[at - 1] == key;
+        term(g, began_before ? partial + run * width : sum + key * width, item % parts, sorted.tokens + at, next - at);
+      }
     }
   }
 };
 
+// Adds what later runs have of a row to what its first one has: of kWarp columns, in kParts parts, whatever the launch shape.
+template <class T>
+struct FoldRuns {
+  static constexpr int kParts = kBlock / kWarp;
+  SortedTokens sorted;
+  int64_t width, runs, length;
+  T* sum;
+  const T* partial;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    T* sums = g.template shared<T>();  // (kParts, kWarp)
+    const int64_t strips = ceil_div(width, kWarp);
+    for (int64_t item = g.block(); item < (runs - 1) * strips; item += g.blocks()) {
+      const int64_t run = item / strips + 1, columns = item % strips * kWarp, at = run * length, key = sorted.keys[at];
+      const bool began_before = sorted.keys[at - 1] == key, earlier = at > length && sorted.keys[at - length - 1] == key;
+      if (!began_before || earlier || !sorted.adds(key)) continue;  // earlier: it is another item's
+      const Range later{run, ceil_div(sorted.first(key + 1), length)};
+      for (int i = g.thread(); i < kParts * kWarp; i += g.threads()) {
+        const int64_t column = columns + i % kWarp;
+        const Range part = later.piece(i / kWarp, kParts);
+        T total = 0;
+        for (int64_t r = part.begin; r < part.end && column < width; ++r) total += partial[r * width + column];
+        sums[i] = total;
+      }
+      g.sync();
+      for (int i = g.thread(); i < kWarp && columns + i < width; i += g.threads()) {
+        T total = sum[key * width + columns + i];
+        for (int part = 0; part < kParts; ++part) total += sums[part * kWarp + i];
+        sum[key * width + columns + i] = total;
+      }
+      g.sync();
+    }
+  }
+};
+
+// sum (rows, width) by `term`, whose blocks have this shape for one run.
 template <class T, class Machine, class Term>
-void row_sums(Machine& machine, T* sum, const SortedTokens& sorted, int64_t width, const Term& term) {
-  const int64_t pieces = token_pieces(sorted.rows), count = sorted.rows * width;
-  T* partial = pieces == 1 ? sum : machine.template scratch<T>(pieces * count);
-  machine.launch(over_items(sorted.rows * pieces, width), RowSums<T, Term>{sorted, width, pieces, term, partial});
-  if (pieces > 1) machine.launch(over_elements(count), Elements<FoldPieces<T, 1>>{count, {{sum}, partial, count, pieces}});
+void row_sums(Machine& machine, T* sum, const SortedTokens& sorted, int64_t width, const Term& term, LaunchShape shape) {
+  const int64_t length = run_length(sorted.count), runs = ceil_div(sorted.count, length), parts = shape.blocks;
+  T* partial = machine.template scratch<T>(runs * width);
+  machine.launch(over_elements(sorted.rows * width), Elements<ClearRows<T>>{sorted.rows * width, {sorted, width, sum}});
+  shape.blocks = std::min(runs * parts, kMostBlocks);
+  machine.launch(shape, SumsOfRuns<T, Term>{sorted, width, runs, length, parts, term, sum, partial});
+  if (runs > 1)
+    machine.launch(over_items((runs - 1) * ceil_div(width, kWarp), kBlock, kBlock * sizeof(T)),
+                   FoldRuns<T>{sorted, width, runs, length, sum, partial});
 }
 
 template <class T>
 struct RowsOfTokens {
   const T* dy;
   int64_t width;
-  KERNEL T operator()(int64_t, int64_t entry, const int* tokens, int64_t count) const {
-    T sum = 0;
-    for (int64_t at = 0; at < count; ++at) sum += dy[tokens[at] * width + entry];
-    return sum;
+  bool by_four;
+  RowsOfTokens(const Tensor& dy, const T* to) : dy(dy.data<T>()), width(dy.size(1)), by_four(of_fours(width, dy.data<T>(), to)) {}
+  template <class Group>
+  KERNEL void operator()(const Group& g, T* to, int64_t, const int* tokens, int64_t count) const {
+    each_four(g, width, [&](int64_t c) {
+      Four<T> sum = {};
+      for (int64_t at = 0; at < count; ++at) {
+        const Four<T> x = read_four(dy + tokens[at] * width, c, width, by_four);
+        for (int l = 0; l < 4; ++l) sum.v[l] += x.v[l];
+      }
+      write_four(to, c, width, by_four, sum);
+    });
   }
 };
 
@@ -135,10 +198,10 @@ struct DistinctRows {
       const bool lost = by_id ? row == 0 && sorted.any_outside() : row >= sorted.rows;
       const bool some = lost || (by_id ? range.begin < range.end : range.begin == place);
       if (g.thread() == 0) rows[place] = !some ? -1 : lost ? 0 : static_cast<int>(row);
-      for (int64_t entry = g.thread(); entry < width; entry += g.threads())
-        drows[place * width + entry] = !some  ? T(0)
-                                       : lost ? T(NAN)
-                                              : term(row, entry, sorted.tokens + range.begin, range.end - range.begin);
+      if (some && !lost)
+        term(g, drows + place * width, 0, sorted.tokens + range.begin, range.end - range.begin);
+      else
+        for (int64_t c = g.thread(); c < width; c += g.threads()) drows[place * width + c] = lost ? T(NAN) : T(0);
     }
   }
 };
@@ -204,62 +267,76 @@ struct TtmHalves {
   HD int64_t width() const { return n1 * n2; }
 };
 
+// A thread has two rows by four columns of y[t], and reads four terms at once.
 template <class T>
 struct TtmLookup {
   TtmHalves<T> h;
   int64_t tokens;
   const int* ids;
   T* y;
+  bool four_p, four_q, four_y;
+  HD int64_t patches() const { return ceil_div(h.n1, 2) * ceil_div(h.n2, 4); }
   template <class Group>
   KERNEL void operator()(Group& g) const {
+    const int64_t across = ceil_div(h.n2, 4);
     for (int64_t t = g.block(); t < tokens; t += g.blocks()) {
       const int64_t id = ids[t], i = id / h.m2, j = id % h.m2;
       const bool inside = id >= 0 && id < h.m1 * h.m2;
-      for (int64_t entry = g.thread(); entry < h.width(); entry += g.threads()) {
-        T sum = inside ? T(0) : T(NAN);
+      for (int64_t patch = g.thread(); patch < patches(); patch += g.threads()) {
+        const int64_t a = patch / across * 2, b = patch % across * 4;
+        const bool two = a + 1 < h.n1;
+        Four<T> sum[2] = {};
         if (inside) {
-          const T *p = h.p + (i * h.n1 + entry / h.n2) * h.r, *q = h.q + j * h.r * h.n2 + entry % h.n2;
-          for (int64_t k = 0; k < h.r; ++k) sum += p[k] * q[k * h.n2];
+          const T *p = h.p + (i * h.n1 + a) * h.r, *q = h.q + j * h.r * h.n2;
+          for (int64_t k = 0; k < h.r; k += 4) {
+            const Four<T> x[2] = {read_four(p, k, h.r, four_p), read_four(two ? p + h.r : p, k, h.r, four_p)};
+            for (int term = 0; term < 4; ++term) {
+              if (k + term >= h.r) break;
+              const Four<T> line = read_four(q + (k + term) * h.n2, b, h.n2, four_q);
+              for (int row = 0; row < 2; ++row)
+                for (int l = 0; l < 4; ++l) sum[row].v[l] += x[row].v[term] * line.v[l];
+            }
+          }
+        } else {
+          for (int l = 0; l < 4; ++l) sum[0].v[l] = sum[1].v[l] = T(NAN);
         }
-        y[t * h.width() + entry] = sum;
+        write_four(y + t * h.width() + a * h.n2, b, h.n2, four_y, sum[0]);
+        if (two) write_four(y + t * h.width() + (a + 1) * h.n2, b, h.n2, four_y, sum[1]);
       }
     }
   }
 };
 
-// dP[i] (n1, r) = sum over the tokens of row i of dy Q[j]^T.
+// Of a row i, dP[i] (n1, r) = sum over its tokens of dy Q[j]^T; or of a column j, dQ[j] (r, n2) = sum of P[i]^T dy. A part is a tile of
+// it, which the block keeps in shared memory (lists.h).
 template <class T>
-struct TtmLeft {
+struct TtmGradient {
+  using Products = SmallProducts<T>;
   TtmHalves<T> h;
   const int* ids;
   const T* dy;
-  KERNEL T operator()(int64_t, int64_t entry, const int* tokens, int64_t count) const {
-    const int64_t a = entry / h.r, k = entry % h.r;
-    T sum = 0;
-    for (int64_t at = 0; at < count; ++at) {
-      const int64_t t = tokens[at], j = ids[t] % h.m2;
-      const T *d = dy + t * h.width() + a * h.n2, *q = h.q + (j * h.r + k) * h.n2;
-      for (int64_t b = 0; b < h.n2; ++b) sum += d[b] * q[b];
-    }
-    return sum;
-  }
-};
+  bool right, four_p, four_q, four_dy, four_c;
 
-// dQ[j] (r, n2) = sum over the tokens of column j of P[i]^T dy.
-template <class T>
-struct TtmRight {
-  TtmHalves<T> h;
-  const int* ids;
-  const T* dy;
-  KERNEL T operator()(int64_t, int64_t entry, const int* tokens, int64_t count) const {
-    const int64_t k = entry / h.n2, b = entry % h.n2;
-    T sum = 0;
+  HD ProductEntry<T> product(T* c) const {
+    return right ? ProductEntry<T>{c, nullptr, nullptr, h.r, h.n2, h.n1, h.n2, h.r, h.n2, 0, 1, 0, true, false, four_p, four_dy, four_c}
+                 : ProductEntry<T>{c, nullptr, nullptr, h.n1, h.r, h.n2, h.r, h.n2, h.n2, 0, 1, 0, false, true, four_dy, four_q, four_c};
+  }
+  LaunchShape shape() const {
+    const ProductEntry<T> p = product(nullptr);
+    return {Products::tiles(p.m, p.n), Products::kThreads, Products::kSharedBytes};
+  }
+  template <class Group>
+  KERNEL void operator()(Group& g, T* to, int64_t part, const int* tokens, int64_t count) const {
+    ProductEntry<T> p = product(to);
+    const typename Products::Place place(p, part);
     for (int64_t at = 0; at < count; ++at) {
-      const int64_t t = tokens[at], i = ids[t] / h.m2;
-      const T *d = dy + t * h.width() + b, *p = h.p + i * h.n1 * h.r + k;
-      for (int64_t a = 0; a < h.n1; ++a) sum += p[a * h.r] * d[a * h.n2];
+      const int64_t t = tokens[at], id = ids[t];
+      const T* d = dy + t * h.width();
+      p.a = right ? h.p + id / h.m2 * h.n1 * h.r : d;
+      p.b = right ? d : h.q + id % h.m2 * h.r * h.n2;
+      Products::multiply(g, p, place, at > 0);
     }
-    return sum;
+    Products::write(g, p, place);
   }
 };
 
@@ -284,7 +361,8 @@ void GpuOps<M>::body(const op::ScatterRows& args) {
     const int64_t rows = args.dtable.size(0), width = args.dtable.size(1);
     if (args.dtable.count() == 0) return;
     const SortedTokens sorted = sort_tokens(machine_, args.ids, rows, 1, rows);
-    row_sums(machine_, args.dtable.data<T>(), sorted, width, RowsOfTokens<T>{args.dy.data<T>(), width});
+    row_sums(machine_, args.dtable.data<T>(), sorted, width, RowsOfTokens<T>(args.dy, args.dtable.data<T>()),
+             over_items(1, ceil_div(width, 4)));
   });
 }
 
@@ -297,13 +375,13 @@ void GpuOps<M>::body(const op::ScatterDistinctRows& args) {
     if (args.rows.count() == 0) return;
     const SortedTokens sorted = sort_tokens(machine_, args.ids, args.table_rows, 1, args.table_rows);
     const int64_t places = args.rows.count();
-    machine_.launch(over_items(places, width), DistinctRows<T>{sorted,
-                                                               width,
-                                                               places,
-                                                               args.table_rows < sorted.count,
-                                                               {args.dy.data<T>(), width},
-                                                               args.drows.data<T>(),
-                                                               args.rows.data<int>()});
+    machine_.launch(over_items(places, ceil_div(width, 4)), DistinctRows<T>{sorted,
+                                                                            width,
+                                                                            places,
+                                                                            args.table_rows < sorted.count,
+                                                                            {args.dy, args.drows.data<T>()},
+                                                                            args.drows.data<T>(),
+                                                                            args.rows.data<int>()});
   });
 }
 
@@ -371,8 +449,15 @@ void GpuOps<M>::body(const op::TtmLookup& args) {
   begin(args, args.y.shape());
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    const TtmLookup<T> body{halves_of<T>(args.p, args.q), args.y.size(0), args.ids.data<int>(), args.y.data<T>()};
-    machine_.launch(over_items(args.y.size(0), args.y.size(1)), body);
+    const TtmHalves<T> h = halves_of<T>(args.p, args.q);
+    const TtmLookup<T> body{h,
+                            args.y.size(0),
+                            args.ids.data<int>(),
+                            args.y.data<T>(),
+                            of_fours(h.r, h.p),
+                            of_fours(h.n2, h.q),
+                            of_fours(h.n2, args.y.data<T>())};
+    machine_.launch(over_items(args.y.size(0), body.patches()), body);
   });
 }
 
@@ -382,11 +467,20 @@ void GpuOps<M>::body(const op::TtmLookupBackward& args) {
   by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);
     const TtmHalves<T> h = halves_of<T>(args.p, args.q);
-    const int* id = args.ids.data<int>();
-    row_sums(machine_, args.dp.data<T>(), sort_tokens(machine_, args.ids, h.m1 * h.m2, h.m2, h.m1), h.n1 * h.r,
-             TtmLeft<T>{h, id, args.dy.data<T>()});
-    row_sums(machine_, args.dq.data<T>(), sort_tokens(machine_, args.ids, h.m1 * h.m2, 1, h.m2), h.r * h.n2,
-             TtmRight<T>{h, id, args.dy.data<T>()});
+    const auto sums = [&](bool right, T* to, int64_t divisor, int64_t rows, int64_t columns) {
+      const SortedTokens sorted = sort_tokens(machine_, args.ids, h.m1 * h.m2, divisor, rows);
+      const TtmGradient<T> term{h,
+                                args.ids.data<int>(),
+                                args.dy.data<T>(),
+                                right,
+                                of_fours(h.r, h.p),
+                                of_fours(h.n2, h.q),
+                                of_fours(h.n2, args.dy.data<T>()),
+                                of_fours(columns, to)};
+      row_sums(machine_, to, sorted, h.r * (right ? h.n2 : h.n1), term, term.shape());
+    };
+    sums(false, args.dp.data<T>(), h.m2, h.m1, h.r);
+    sums(true, args.dq.data<T>(), 1, h.m2, h.n2);
   });
 }
 

@@ -69,6 +69,7 @@ void add_ttm_tables(std::vector<Case>& cases) {
                        {4, 5, 7, 3, 19, 64},
                        {1, 1, 1, 1, 1, 3},
                        {3, 4, 5, 2, 21, 0},
+                       {3, 36, 68, 4, 70, 60},
                        {1100, 2, 2, 3, 3, 900}})
     add_case(cases, "ttm_" + Shape{c.m1, c.n1, c.r, c.m2, c.n2, c.tokens}.text(), [c](Runner& r, auto type) {
       using T = decltype(type);
