@@ -121,10 +121,13 @@ TEST(Ptx, Computes) {
  mov.b64 %rd4, 38654705659; // 9 in its upper half, -5 in its lower
  cvt.rn.f32.s32 %f9, %rd4; cvt.s64.s32 %rd5, %rd4; cvt.rn.f32.s64 %f10, %rd5;
  st.global.v2.f32 [%rd1+32], {%f9, %f10};
+ bfe.u32 %r5, 1748, 4, 6; cvt.rn.f32.u32 %f1, %r5; // 1748 = 0b11011010100
+ bfe.u32 %r5, 1748, 9, 40; cvt.rn.f32.u32 %f2, %r5;
+ st.global.v2.f32 [%rd1+40], {%f1, %f2};
 )",
       1);
-  const std::vector<float> expected{-3, -1, -4, 15, 49, static_cast<float>(0x40080000), 6, -7, -5, -5};
-  EXPECT_EQ(std::vector<float>(memory.begin(), memory.begin() + 10), expected);
+  const std::vector<float> expected{-3, -1, -4, 15, 49, static_cast<float>(0x40080000), 6, -7, -5, -5, 45, 3};
+  EXPECT_EQ(std::vector<float>(memory.begin(), memory.begin() + 12), expected);
 }
 
 // Lanes that part and meet: thread i goes i % 5 times around, odd ones by another way, and all exchange behind it.

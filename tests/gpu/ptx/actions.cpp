@@ -259,6 +259,12 @@ Table make() {
   whole_numbers<uint16_t>(t, "u16"), whole_numbers<int16_t>(t, "s16"), whole_numbers<uint32_t>(t, "u32");
   whole_numbers<int32_t>(t, "s32"), whole_numbers<uint64_t>(t, "u64"), whole_numbers<int64_t>(t, "s64");
   bits<uint16_t>(t, "b16"), bits<uint32_t>(t, "b32"), bits<uint64_t>(t, "b64");
+  // `count` bits from bit `at` on; zeros from beyond the number.
+  t.add<uint32_t, uint32_t, uint32_t, uint32_t>("bfe.u32", [](uint32_t x, uint32_t at, uint32_t count) {
+    at &= 255, count &= 255;
+    const uint32_t from = at < 32 ? x >> at : 0;
+    return count < 32 ? from & ((uint32_t{1} << count) - 1) : from;
+  });
   floats<float>(t, "f32"), floats<double>(t, "f64");
   // 16-bit adds are written without a sign too.
   t.add<uint32_t, uint16_t, uint16_t>("mul.wide.u16", [](uint16_t a, uint16_t b) { return uint32_t{a} * b; });
