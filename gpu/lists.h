@@ -100,16 +100,30 @@ struct CopyEntry {
   T* to;
   const T* from;
   int64_t cols, to_ld, from_ld, count, first;
+  bool by_four;  // four neighbours are in one row, and aligned, in both
 };
 
 template <class T>
 struct SmallCopies {
-  EntryList<CopyEntry<T>, 512> list;
+  EntryList<CopyEntry<T>, 448> list;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    each_piece(g, list, [&](const CopyEntry<T>& p, const Range& of) {
-      const MatIndex to{p.cols, p.to_ld}, from{p.cols, p.from_ld};
-      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads()) p.to[to(i)] = p.from[from(i)];
+    each_four_of_list(g, list, [&](const CopyEntry<T>& p, int64_t i) {
+      int64_t row = i / p.cols, column = i % p.cols;
+      if (p.by_four) {
+        four_at(p.to + row * p.to_ld + column) = four_at(p.from + row * p.from_ld + column);
+        return;
+      }
+      T values[4] = {};
+      int64_t to[4] = {};
+      for (int l = 0; l < 4; ++l) {
+        if (i + l >= p.count) break;
+        values[l] = p.from[row * p.from_ld + column];
+        to[l] = row * p.to_ld + column;
+        if (++column == p.cols) ++row, column = 0;
+      }
+      for (int l = 0; l < 4; ++l)
+        if (i + l < p.count) p.to[to[l]] = values[l];
     });
   }
 };
@@ -138,7 +152,9 @@ void GpuOps<M>::body(const op::Copies& args) {
     using T = decltype(type);
     launch_lists(machine_, SmallCopies<T>{}, args.all, kBlock, 0, [](const CopyArgs& p) {
       const int64_t count = p.x.rows * p.x.cols;
-      return std::pair{CopyEntry<T>{p.y.data<T>(), p.x.data<T>(), p.x.cols, p.y.ld, p.x.ld, count, 0}, ceil_div(count, kListPiece)};
+      return std::pair{CopyEntry<T>{p.y.data<T>(), p.x.data<T>(), p.x.cols, p.y.ld, p.x.ld, count, 0,
+                                    p.x.cols % 4 == 0 && of_fours(p.y.ld, p.y.data<T>()) && of_fours(p.x.ld, p.x.data<T>())},
+                       ceil_div(count, kListPiece)};
     });
   });
 }

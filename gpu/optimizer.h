@@ -22,6 +22,7 @@ struct AdamEntry {
   T *m, *v;
   int64_t count, first;
   ParamGroup group;
+  bool by_four;
 };
 
 template <class T>
@@ -32,10 +33,15 @@ struct Adam {
   template <class Group>
   KERNEL void operator()(Group& g) const {
     const AdamMath<T>* maths = shared_adam(g, g.template shared<AdamMath<T>>(), rule, step);
-    each_piece(g, list, [&](const AdamEntry<T>& p, const Range& of) {
+    each_four_of_list(g, list, [&](const AdamEntry<T>& p, int64_t i) {
       const AdamMath<T> math = maths[static_cast<int>(p.group)];
-      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads())
-        p.w[i] = math.apply(p.w[i], math.update(p.grad[i], p.m[i], p.v[i]));
+      const bool whole = p.by_four && i + 4 <= p.count;
+      const Four<T> grad = read_four(p.grad, i, p.count, whole);
+      Four<T> w = read_four(p.w, i, p.count, whole), m = read_four(p.m, i, p.count, whole), v = read_four(p.v, i, p.count, whole);
+      for (int l = 0; l < 4; ++l) w.v[l] = math.apply(w.v[l], math.update(grad.v[l], m.v[l], v.v[l]));
+      write_four(p.w, i, p.count, whole, w);
+      write_four(p.m, i, p.count, whole, m);
+      write_four(p.v, i, p.count, whole, v);
     });
   }
 };
@@ -71,6 +77,7 @@ struct SgdEntry {
   const T* grad;
   int64_t count, first;
   ParamGroup group;
+  bool by_four;
 };
 
 template <class T>
@@ -80,9 +87,13 @@ struct Sgd {
   EntryList<SgdEntry<T>, 512> list;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    each_piece(g, list, [&](const SgdEntry<T>& p, const Range& of) {
+    each_four_of_list(g, list, [&](const SgdEntry<T>& p, int64_t i) {
       const SgdMath<T> math = sgd_math<T>(limit, p.group, *step);
-      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads()) p.w[i] = math.apply(p.w[i], p.grad[i]);
+      const bool whole = p.by_four && i + 4 <= p.count;
+      const Four<T> grad = read_four(p.grad, i, p.count, whole);
+      Four<T> w = read_four(p.w, i, p.count, whole);
+      for (int l = 0; l < 4; ++l) w.v[l] = math.apply(w.v[l], grad.v[l]);
+      write_four(p.w, i, p.count, whole, w);
     });
   }
 };
@@ -222,7 +233,8 @@ void GpuOps<M>::body(const op::Adam& args) {
     using T = decltype(type);
     launch_lists(machine_, Adam<T>{args.rule, scalars_in(args.step), {}}, args.all, kBlock, kParamGroups * sizeof(AdamMath<T>),
                  [](const AdamTensors& p) {
-                   return std::pair{AdamEntry<T>{p.w.data<T>(), p.g.data<T>(), p.m.data<T>(), p.v.data<T>(), p.w.count(), 0, p.group},
+                   return std::pair{AdamEntry<T>{p.w.data<T>(), p.g.data<T>(), p.m.data<T>(), p.v.data<T>(), p.w.count(), 0, p.group,
+                                                 of_fours(4, p.w.data<T>(), p.g.data<T>(), p.m.data<T>(), p.v.data<T>())},
                                     ceil_div(p.w.count(), kListPiece)};
                  });
   });
@@ -254,7 +266,8 @@ void GpuOps<M>::body(const op::Sgd& args) {
   by_float_type(args.all[0].w, [&](auto type) {
     using T = decltype(type);
     launch_lists(machine_, Sgd<T>{args.limit, scalars_in(args.step), {}}, args.all, kBlock, 0, [](const SgdTensors& p) {
-      return std::pair{SgdEntry<T>{p.w.data<T>(), p.g.data<T>(), p.w.count(), 0, p.group}, ceil_div(p.w.count(), kListPiece)};
+      return std::pair{SgdEntry<T>{p.w.data<T>(), p.g.data<T>(), p.w.count(), 0, p.group, of_fours(4, p.w.data<T>(), p.g.data<T>())},
+                       ceil_div(p.w.count(), kListPiece)};
     });
   });
 }

@@ -16,6 +16,7 @@ struct MaskEntry {
   T* e;
   const T *u, *d;
   int64_t count, r, first;
+  bool by_four;
 };
 
 // e = u thr(d) along the last axis; e may be u.
@@ -25,43 +26,67 @@ struct MaskList {
   EntryList<MaskEntry<T>, 512> list;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    each_piece(g, list, [&](const MaskEntry<T>& p, const Range& of) {
-      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads()) p.e[i] = p.u[i] * masked(p.d[i % p.r], *step);
+    each_four_of_list(g, list, [&](const MaskEntry<T>& p, int64_t i) {
+      const bool whole = p.by_four && i + 4 <= p.count;
+      Four<T> four = read_four(p.u, i, p.count, whole);
+      int64_t column = i % p.r;
+      T d[4];
+      for (int l = 0; l < 4; ++l) {
+        d[l] = p.d[column];
+        if (++column == p.r) column = 0;
+      }
+      for (int l = 0; l < 4; ++l) four.v[l] *= masked(d[l], *step);
+      write_four(p.e, i, p.count, whole, four);
     });
   }
 };
 
 template <class T>
 struct MaskGradientEntry {
-  T *du, *dd;
+  T* du;
   const T *de, *u, *d;
+  T* partial;  // (row_pieces, r)
   int64_t rows, r, first;
+
+  // By the number of rows alone: kRows of them, or more in a core with many.
+  static constexpr int64_t kRows = 64, kMostPieces = 32;
+  static HD int64_t row_pieces(int64_t rows) {
+    const int64_t pieces = ceil_div(rows, kRows);
+    return pieces < 1 ? 1 : pieces < kMostPieces ? pieces : kMostPieces;
+  }
+  HD int64_t strips() const { return ceil_div(r, kWarp); }
 };
 
-// A piece is kWarp columns of a core. Rows are summed in kParts parts, whatever the launch shape, then the parts are added; dead
-// entries have gradient 0. du may alias de: each entry is read and written by one thread.
+// A piece is kWarp columns of some rows of a core. The rows are summed in kParts parts, whatever the launch shape, then the parts are
+// added. du may alias de: each entry is read and written by one thread.
 template <class T>
 struct MaskGradientList {
-  static constexpr int kParts = kBlock / kWarp;
+  static constexpr int kParts = kBlock / kWarp, kAtOnce = 8;  // loads in flight, before a store that they might alias
   const StepScalars* step;
   EntryList<MaskGradientEntry<T>, 384> list;
   template <class Group>
   KERNEL void operator()(Group& g) const {
     T* sums = g.template shared<T>();  // (kParts, kWarp)
-    for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
-      const MaskGradientEntry<T>& p = list.of(piece);
-      const int64_t columns = (piece - p.first) * kWarp;
+    for (int64_t item = g.block(); item < list.pieces; item += g.blocks()) {
+      const MaskGradientEntry<T>& p = list.of(item);
+      const int64_t piece = (item - p.first) / p.strips(), columns = (item - p.first) % p.strips() * kWarp;
+      const Range of_piece = Range{0, p.rows}.piece(piece, p.row_pieces(p.rows));
       for (int i = g.thread(); i < kParts * kWarp; i += g.threads()) {
         const int64_t column = columns + i % kWarp;
         T sum = 0;
         if (column < p.r) {
           const T factor = masked(p.d[column], *step);
-          const Range rows = Range{0, p.rows}.piece(i / kWarp, kParts);
-          for (int64_t row = rows.begin; row < rows.end; ++row) {
+          const Range rows = of_piece.piece(i / kWarp, kParts);
+          for (int64_t row = rows.begin; row < rows.end; row += kAtOnce) {
             const int64_t at = row * p.r + column;
-            const T de = p.de[at];
-            sum += de * p.u[at];
-            p.du[at] = de * factor;
+            const int count = rows.end - row < kAtOnce ? static_cast<int>(rows.end - row) : kAtOnce;
+            T de[kAtOnce] = {}, u[kAtOnce] = {};
+            for (int l = 0; l < kAtOnce; ++l)
+              if (l < count) de[l] = p.de[at + l * p.r], u[l] = p.u[at + l * p.r];
+            for (int l = 0; l < kAtOnce; ++l) {
+              sum += de[l] * u[l];
+              if (l < count) p.du[at + l * p.r] = de[l] * factor;
+            }
           }
         }
         sums[i] = sum;
@@ -70,11 +95,36 @@ struct MaskGradientList {
       for (int i = g.thread(); i < kWarp && columns + i < p.r; i += g.threads()) {
         T total = sums[i];
         for (int part = 1; part < kParts; ++part) total += sums[part * kWarp + i];
-        const int64_t column = columns + i;
-        p.dd[column] = step->pruning != 0 && alive(static_cast<double>(p.d[column]), *step) ? total : T(0);
+        p.partial[piece * p.r + columns + i] = total;
       }
       g.sync();
     }
+  }
+};
+
+template <class T>
+struct RankGradientEntry {
+  T* dd;
+  const T *d, *partial;
+  int64_t row_pieces, count, first;
+};
+
+// dd = the sum of a core's pieces; 0 of dead entries.
+template <class T>
+struct RankGradientList {
+  const StepScalars* step;
+  EntryList<RankGradientEntry<T>, 512> list;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    each_four_of_list(g, list, [&](const RankGradientEntry<T>& p, int64_t i) {
+      Four<T> total = read_four(p.partial, i, p.count, false);
+      for (int64_t piece = 1; piece < p.row_pieces; ++piece) {
+        const Four<T> more = read_four(p.partial + piece * p.count, i, p.count, false);
+        for (int l = 0; l < 4; ++l) total.v[l] += more.v[l];
+      }
+      for (int l = 0; l < 4 && i + l < p.count; ++l)
+        p.dd[i + l] = step->pruning != 0 && alive(static_cast<double>(p.d[i + l]), *step) ? total.v[l] : T(0);
+    });
   }
 };
 
@@ -127,11 +177,12 @@ struct RankGradient {
     if (!push.any(*step)) return;
     for (int64_t layer = g.block(); layer < bonds.layers; layer += g.blocks()) {
       if (layer_weight[layer] == T(0) || !push.reaches(bonds, layer, *step)) continue;
-      for (int bond = bonds.first(layer); bond < bonds.last(layer); ++bond) {
+      const int begin = bonds.bond_begin[bonds.first(layer)], end = bonds.bond_begin[bonds.last(layer)];
+      for (int b = begin + g.thread(), bond = bonds.first(layer); b < end; b += g.threads()) {
+        while (b >= bonds.bond_begin[bond + 1]) ++bond;
         const double size = push.size(bonds, layer, bond, static_cast<double>(layer_weight[layer]), *step);
-        for (int b = bonds.bond_begin[bond] + g.thread(); b < bonds.bond_begin[bond + 1]; b += g.threads())
-          if (const double add = push.of_entry(bonds, bond, static_cast<double>(ranks[b]), size, *step); add != 0)
-            grad[b] = static_cast<T>(static_cast<double>(grad[b]) + add);
+        if (const double add = push.of_entry(bonds, bond, static_cast<double>(ranks[b]), size, *step); add != 0)
+          grad[b] = static_cast<T>(static_cast<double>(grad[b]) + add);
       }
     }
   }
@@ -187,8 +238,9 @@ void GpuOps<M>::body(const op::RankMask& args) {
   by_float_type(args.all[0].u, [&](auto type) {
     using T = decltype(type);
     launch_lists(machine_, MaskList<T>{scalars_in(args.step), {}}, args.all, kBlock, 0, [](const RankMaskArgs& p) {
-      return std::pair{MaskEntry<T>{p.e.data<T>(), p.u.data<T>(), p.d.data<T>(), p.u.count(), p.d.count(), 0},
-                       ceil_div(p.u.count(), kListPiece)};
+      return std::pair{
+          MaskEntry<T>{p.e.data<T>(), p.u.data<T>(), p.d.data<T>(), p.u.count(), p.d.count(), 0, of_fours(4, p.e.data<T>(), p.u.data<T>())},
+          ceil_div(p.u.count(), kListPiece)};
     });
   });
 }
@@ -198,13 +250,24 @@ void GpuOps<M>::body(const op::RankMaskBackward& args) {
   begin(args, shape_of_list(args.all, [](const RankMaskBackwardArgs& p) { return p.u.count(); }));
   by_float_type(args.all[0].u, [&](auto type) {
     using T = decltype(type);
+    using Entry = MaskGradientEntry<T>;
+    const auto rows_of = [](const RankMaskBackwardArgs& p) { return p.u.count() / std::max<int64_t>(p.d.count(), 1); };
+    int64_t count = 0;
+    for (const RankMaskBackwardArgs& p : args.all) count += Entry::row_pieces(rows_of(p)) * p.d.count();
+    T *const partial = machine_.template scratch<T>(count), *next = partial;
     launch_lists(machine_, MaskGradientList<T>{scalars_in(args.step), {}}, args.all, kBlock, kBlock * sizeof(T),
-                 [](const RankMaskBackwardArgs& p) {
-                   const int64_t r = p.d.count();
-                   return std::pair{MaskGradientEntry<T>{p.du.data<T>(), p.dd.data<T>(), p.de.data<T>(), p.u.data<T>(), p.d.data<T>(),
-                                                         r ? p.u.count() / r : 0, r, 0},
-                                    ceil_div(r, kWarp)};
+                 [&](const RankMaskBackwardArgs& p) {
+                   const Entry entry{p.du.data<T>(), p.de.data<T>(), p.u.data<T>(), p.d.data<T>(), next, rows_of(p), p.d.count(), 0};
+                   const int64_t pieces = Entry::row_pieces(entry.rows);
+                   next += pieces * entry.r;
+                   return std::pair{entry, pieces * entry.strips()};
                  });
+    next = partial;
+    launch_lists(machine_, RankGradientList<T>{scalars_in(args.step), {}}, args.all, kWarp, 0, [&](const RankMaskBackwardArgs& p) {
+      const RankGradientEntry<T> entry{p.dd.data<T>(), p.d.data<T>(), next, Entry::row_pieces(rows_of(p)), p.d.count(), 0};
+      next += entry.row_pieces * entry.count;
+      return std::pair{entry, ceil_div(entry.count, kListPiece)};
+    });
   });
 }
 
@@ -247,7 +310,7 @@ void GpuOps<M>::body(const op::RankObjectiveBackward& args) {
   by_float_type(args.dranks, [&](auto type) {
     using T = decltype(type);
     const RankSums* sums = look_at_ranks<T>(machine_, bonds, args.table, scalars_in(args.step), nullptr);
-    machine_.launch(over_items(bonds.layers, kWarp),
+    machine_.launch(over_items(bonds.layers, kBlock),
                     RankGradient<T>{bonds, args.table.ranks.data<T>(), args.table.layer_weight.data<T>(), scalars_in(args.step), sums,
                                     results_in(args.results), args.dranks.data<T>()});
   });

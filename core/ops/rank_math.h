@@ -57,7 +57,7 @@ struct Bonds {
   }
   // Of a layer that is in S: sum over its bonds of the slope at the live counts times x.
   HD void add_slopes(int64_t layer, const double* value, double& total) const {
-    for (int bond = first(layer); bond < last(layer) && whole(layer); ++bond) total += slope(layer, bond, live) * value[bond];
+    for (int bond = first(layer); bond < last(layer); ++bond) total += slope(layer, bond, live) * value[bond];
   }
   // sum_k l_k x_{k-1} x_k with x the value of each bond, 1 at both ends.
   HD double size(int64_t layer, const double* value) const {
@@ -70,25 +70,38 @@ struct Bonds {
     return total + *mode * before;
   }
 
+  // f(value) for the entries d of a bond, in order. On a GPU their reads are under way together.
+  template <class T, class F>
+  HD void each_entry(int bond, const T* d, const F& f) const {
+    constexpr int kAtOnce = 8;
+    const int end = bond_begin[bond + 1];
+    for (int b = bond_begin[bond]; b < end; b += kAtOnce) {
+      T values[kAtOnce] = {};
+      for (int l = 0; l < kAtOnce; ++l)
+        if (b + l < end) values[l] = d[b + l];
+      for (int l = 0; l < kAtOnce; ++l)
+        if (b + l < end) f(static_cast<double>(values[l]));
+    }
+  }
+
   // Looks at the entries d of a bond: its numbers, and its share of `sum` and `count`.
   template <class T>
   HD void look_at(int bond, const T* d, const StepScalars& step) {
-    double of_bond = 0, size = 0;
-    for (int b = bond_begin[bond]; b < bond_begin[bond + 1]; ++b) {
-      const double value = static_cast<double>(d[b]);
-      if (step.pruning != 0 && !alive(value, step)) continue;
+    double of_bond = 0, size = 0, of_weak = 0;
+    each_entry(bond, d, [&](double value) {
+      if (step.pruning != 0 && !alive(value, step)) return;
       of_bond += 1;
       size += std::fabs(value);
       sum += value;
-    }
+    });
     live[bond] = of_bond;
     norm[bond] = size;
     count += of_bond;
-    weak[bond] = 0;
-    for (int b = bond_begin[bond]; b < bond_begin[bond + 1] && step.selective != 0; ++b) {
-      const double value = static_cast<double>(d[b]);
-      if (alive(value, step) && is_weak(bond, value)) weak[bond] += std::fabs(value);
-    }
+    if (step.selective != 0)
+      each_entry(bond, d, [&](double value) {
+        if (alive(value, step) && is_weak(bond, value)) of_weak += std::fabs(value);
+      });
+    weak[bond] = of_weak;
   }
 };
 
