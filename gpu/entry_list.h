@@ -39,14 +39,21 @@ struct EntryList {
 
 inline constexpr int64_t kListBlocks = 2048;  // enough to fill a device; bodies compute constants once a block
 
-// f(entry, i) for every fourth of an entry's `count` elements, over all pieces of kListPiece elements.
+// f(entry, range of its elements) for every piece of a block, where a piece is kListPiece of the entry's `count` elements; the
+// threads of the block share a piece.
 template <class Group, class List, class F>
-KERNEL void each_four_of_list(const Group& g, const List& list, const F& f) {
+KERNEL void each_piece(const Group& g, const List& list, const F& f) {
   for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
     const auto& entry = list.of(piece);
     const int64_t begin = (piece - entry.first) * kListPiece, rest = entry.count - begin;
-    each_four(g, rest < kListPiece ? rest : kListPiece, [&](int64_t i) { f(entry, begin + i); });
+    f(entry, Range{begin, begin + (rest < kListPiece ? rest : kListPiece)});
   }
+}
+// f(entry, i) for every fourth element of the pieces.
+template <class Group, class List, class F>
+KERNEL void each_four_of_list(const Group& g, const List& list, const F& f) {
+  each_piece(g, list,
+             [&](const auto& entry, const Range& of) { each_four(g, of.end - of.begin, [&](int64_t i) { f(entry, of.begin + i); }); });
 }
 
 // Launches the body for all items; once in most models, more often where they exceed its list, which must be empty.

@@ -108,22 +108,17 @@ struct SmallCopies {
   EntryList<CopyEntry<T>, 448> list;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    each_four_of_list(g, list, [&](const CopyEntry<T>& p, int64_t i) {
-      int64_t row = i / p.cols, column = i % p.cols;
-      if (p.by_four) {
-        four_at(p.to + row * p.to_ld + column) = four_at(p.from + row * p.from_ld + column);
-        return;
+    each_piece(g, list, [&](const CopyEntry<T>& p, const Range& of) {
+      const MatIndex to{p.cols, p.to_ld}, from{p.cols, p.from_ld};
+      if (p.by_four)
+        return each_four(g, of.end - of.begin, [&](int64_t i) { four_at(p.to + to(of.begin + i)) = four_at(p.from + from(of.begin + i)); });
+      for (int64_t first = of.begin + g.thread(); first < of.end; first += 4 * g.threads()) {  // four reads before four writes
+        T values[4] = {};
+        for (int l = 0; l < 4; ++l)
+          if (const int64_t i = first + l * g.threads(); i < of.end) values[l] = p.from[from(i)];
+        for (int l = 0; l < 4; ++l)
+          if (const int64_t i = first + l * g.threads(); i < of.end) p.to[to(i)] = values[l];
       }
-      T values[4] = {};
-      int64_t to[4] = {};
-      for (int l = 0; l < 4; ++l) {
-        if (i + l >= p.count) break;
-        values[l] = p.from[row * p.from_ld + column];
-        to[l] = row * p.to_ld + column;
-        if (++column == p.cols) ++row, column = 0;
-      }
-      for (int l = 0; l < 4; ++l)
-        if (i + l < p.count) p.to[to[l]] = values[l];
     });
   }
 };

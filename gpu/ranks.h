@@ -43,19 +43,25 @@ struct MaskList {
 
 template <class T>
 struct MaskGradientEntry {
-  T* du;
+  T *du, *dd;
   const T *de, *u, *d;
-  T* partial;  // (row_pieces, r)
+  T* partial;  // (row_pieces, r), where there are several
   int64_t rows, r, first;
 
   // By the number of rows alone: kRows of them, or more in a core with many.
-  static constexpr int64_t kRows = 64, kMostPieces = 32;
+  static constexpr int64_t kRows = 256, kMostPieces = 32;
   static HD int64_t row_pieces(int64_t rows) {
     const int64_t pieces = ceil_div(rows, kRows);
     return pieces < 1 ? 1 : pieces < kMostPieces ? pieces : kMostPieces;
   }
   HD int64_t strips() const { return ceil_div(r, kWarp); }
 };
+
+// The gradient of a rank's entry d; dead ones have none.
+template <class T>
+HD T of_rank(T d, T total, const StepScalars& step) {
+  return step.pruning != 0 && alive(static_cast<double>(d), step) ? total : T(0);
+}
 
 // A piece is kWarp columns of some rows of a core. The rows are summed in kParts parts, whatever the launch shape, then the parts are
 // added. du may alias de: each entry is read and written by one thread.
@@ -95,7 +101,11 @@ struct MaskGradientList {
       for (int i = g.thread(); i < kWarp && columns + i < p.r; i += g.threads()) {
         T total = sums[i];
         for (int part = 1; part < kParts; ++part) total += sums[part * kWarp + i];
-        p.partial[piece * p.r + columns + i] = total;
+        const int64_t column = columns + i;
+        if (p.row_pieces(p.rows) == 1)
+          p.dd[column] = of_rank(p.d[column], total, *step);
+        else
+          p.partial[piece * p.r + column] = total;
       }
       g.sync();
     }
@@ -109,21 +119,19 @@ struct RankGradientEntry {
   int64_t row_pieces, count, first;
 };
 
-// dd = the sum of a core's pieces; 0 of dead entries.
+// dd = the sum of a core's pieces.
 template <class T>
 struct RankGradientList {
   const StepScalars* step;
   EntryList<RankGradientEntry<T>, 512> list;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    each_four_of_list(g, list, [&](const RankGradientEntry<T>& p, int64_t i) {
-      Four<T> total = read_four(p.partial, i, p.count, false);
-      for (int64_t piece = 1; piece < p.row_pieces; ++piece) {
-        const Four<T> more = read_four(p.partial + piece * p.count, i, p.count, false);
-        for (int l = 0; l < 4; ++l) total.v[l] += more.v[l];
+    each_piece(g, list, [&](const RankGradientEntry<T>& p, const Range& of) {
+      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads()) {
+        T total = p.partial[i];
+        for (int64_t piece = 1; piece < p.row_pieces; ++piece) total += p.partial[piece * p.count + i];
+        p.dd[i] = of_rank(p.d[i], total, *step);
       }
-      for (int l = 0; l < 4 && i + l < p.count; ++l)
-        p.dd[i + l] = step->pruning != 0 && alive(static_cast<double>(p.d[i + l]), *step) ? total.v[l] : T(0);
     });
   }
 };
@@ -255,18 +263,18 @@ void GpuOps<M>::body(const op::RankMaskBackward& args) {
     int64_t count = 0;
     for (const RankMaskBackwardArgs& p : args.all) count += Entry::row_pieces(rows_of(p)) * p.d.count();
     T *const partial = machine_.template scratch<T>(count), *next = partial;
-    launch_lists(machine_, MaskGradientList<T>{scalars_in(args.step), {}}, args.all, kBlock, kBlock * sizeof(T),
-                 [&](const RankMaskBackwardArgs& p) {
-                   const Entry entry{p.du.data<T>(), p.de.data<T>(), p.u.data<T>(), p.d.data<T>(), next, rows_of(p), p.d.count(), 0};
-                   const int64_t pieces = Entry::row_pieces(entry.rows);
-                   next += pieces * entry.r;
-                   return std::pair{entry, pieces * entry.strips()};
-                 });
+    launch_lists(
+        machine_, MaskGradientList<T>{scalars_in(args.step), {}}, args.all, kBlock, kBlock * sizeof(T), [&](const RankMaskBackwardArgs& p) {
+          const Entry entry{p.du.data<T>(), p.dd.data<T>(), p.de.data<T>(), p.u.data<T>(), p.d.data<T>(), next, rows_of(p), p.d.count(), 0};
+          const int64_t pieces = Entry::row_pieces(entry.rows);
+          next += pieces * entry.r;
+          return std::pair{entry, pieces * entry.strips()};
+        });
     next = partial;
     launch_lists(machine_, RankGradientList<T>{scalars_in(args.step), {}}, args.all, kWarp, 0, [&](const RankMaskBackwardArgs& p) {
       const RankGradientEntry<T> entry{p.dd.data<T>(), p.d.data<T>(), next, Entry::row_pieces(rows_of(p)), p.d.count(), 0};
       next += entry.row_pieces * entry.count;
-      return std::pair{entry, ceil_div(entry.count, kListPiece)};
+      return std::pair{entry, entry.row_pieces > 1 ? ceil_div(entry.count, kListPiece) : 0};
     });
   });
 }

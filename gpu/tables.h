@@ -28,15 +28,22 @@ struct GatherRows {
 
 // ---- tokens by row --------------------------------------------------------------------------------------------------
 
-// The row of each token: id / divisor % rows of the table, or `rows` for an id outside [0, ids).
+// The row of each token: id / divisor % rows of the table, or `rows` for an id outside [0, ids). And zeros in `clear`: rows without a
+// token stay 0.
+template <class T>
 struct RowKeys {
   const int* ids;
+  int64_t count;
   int ids_end, divisor, rows;
   int *keys, *tokens;
-  KERNEL void operator()(int64_t t) const {
-    const int id = ids[t];
-    keys[t] = id >= 0 && id < ids_end ? id / divisor % rows : rows;
-    tokens[t] = static_cast<int>(t);
+  T* clear;
+  int64_t cells;
+  KERNEL void operator()(int64_t i) const {
+    if (i < cells) clear[i] = T(0);
+    if (i >= count) return;
+    const int id = ids[i];
+    keys[i] = id >= 0 && id < ids_end ? id / divisor % rows : rows;
+    tokens[i] = static_cast<int>(i);
   }
 };
 
@@ -63,16 +70,17 @@ struct SortedTokens {
   HD bool adds(int64_t key) const { return key < rows && (key > 0 || !any_outside()); }
 };
 
-template <class Machine>
-SortedTokens sort_tokens(Machine& machine, const Tensor& ids, int64_t ids_end, int64_t divisor, int64_t rows) {
+template <class T, class Machine>
+SortedTokens sort_tokens(Machine& machine, const Tensor& ids, int64_t ids_end, int64_t divisor, int64_t rows, T* clear, int64_t cells) {
   constexpr int64_t kMost = int64_t{1} << 31;
   const int64_t count = ids.count();
   CHECK(ids_end < kMost && count < kMost, count << " tokens in a table of " << ids_end << " rows");
   int *keys_in = machine.template scratch<int>(count), *tokens_in = machine.template scratch<int>(count);
   int *keys = machine.template scratch<int>(count), *tokens = machine.template scratch<int>(count);
-  machine.launch(over_elements(count), Elements<RowKeys>{count,
-                                                         {ids.data<int>(), static_cast<int>(ids_end), static_cast<int>(divisor),
-                                                          static_cast<int>(rows), keys_in, tokens_in}});
+  const RowKeys<T> body{
+      ids.data<int>(), count, static_cast<int>(ids_end), static_cast<int>(divisor), static_cast<int>(rows), keys_in, tokens_in,
+      clear,           cells};
+  machine.launch(over_elements(std::max(count, cells)), Elements<RowKeys<T>>{std::max(count, cells), body});
   int bits = 1;
   while (rows >> bits) ++bits;
   machine.sort(keys, tokens, keys_in, tokens_in, count, bits);
@@ -81,15 +89,6 @@ SortedTokens sort_tokens(Machine& machine, const Tensor& ids, int64_t ids_end, i
 
 // Tokens of a run: enough runs to fill a device, few enough that their sums stay small beside the tokens' gradients.
 inline int64_t run_length(int64_t tokens) { return std::clamp<int64_t>(tokens / 1024, 4, 32); }
-
-// Before the sums: rows without a token stay 0.
-template <class T>
-struct ClearRows {
-  SortedTokens sorted;
-  int64_t width;
-  T* sum;
-  KERNEL void operator()(int64_t i) const { sum[i] = i < width && sorted.any_outside() ? T(NAN) : T(0); }
-};
 
 // term(g, to, part, tokens, count): part `part` of to (width) = the sum over some sorted tokens of one row. The part of a row that began
 // in an earlier run goes to partial (runs, width), at its run; all else to sum (rows, width).
@@ -114,7 +113,8 @@ struct SumsOfRuns {
   }
 };
 
-// Adds what later runs have of a row to what its first one has: of kWarp columns, in kParts parts, whatever the launch shape.
+// Adds what later runs have of a row to what its first one has: of kWarp columns, in kParts parts, whatever the launch shape. The items of
+// the first run see to ids outside.
 template <class T>
 struct FoldRuns {
   static constexpr int kParts = kBlock / kWarp;
@@ -126,8 +126,12 @@ struct FoldRuns {
   KERNEL void operator()(Group& g) const {
     T* sums = g.template shared<T>();  // (kParts, kWarp)
     const int64_t strips = ceil_div(width, kWarp);
-    for (int64_t item = g.block(); item < (runs - 1) * strips; item += g.blocks()) {
-      const int64_t run = item / strips + 1, columns = item % strips * kWarp, at = run * length, key = sorted.keys[at];
+    for (int64_t item = g.block(); item < runs * strips; item += g.blocks()) {
+      const int64_t run = item / strips, columns = item % strips * kWarp, at = run * length, key = sorted.keys[at];
+      if (run == 0) {
+        for (int i = g.thread(); i < kWarp && columns + i < width && sorted.any_outside(); i += g.threads()) sum[columns + i] = T(NAN);
+        continue;
+      }
       const bool began_before = sorted.keys[at - 1] == key, earlier = at > length && sorted.keys[at - length - 1] == key;
       if (!began_before || earlier || !sorted.adds(key)) continue;  // earlier: it is another item's
       const Range later{run, ceil_div(sorted.first(key + 1), length)};
@@ -149,17 +153,15 @@ struct FoldRuns {
   }
 };
 
-// sum (rows, width) by `term`, whose blocks have this shape for one run.
+// sum (rows, width), which sort_tokens has cleared, by `term`, whose blocks have this shape for one run.
 template <class T, class Machine, class Term>
 void row_sums(Machine& machine, T* sum, const SortedTokens& sorted, int64_t width, const Term& term, LaunchShape shape) {
   const int64_t length = run_length(sorted.count), runs = ceil_div(sorted.count, length), parts = shape.blocks;
   T* partial = machine.template scratch<T>(runs * width);
-  machine.launch(over_elements(sorted.rows * width), Elements<ClearRows<T>>{sorted.rows * width, {sorted, width, sum}});
   shape.blocks = std::min(runs * parts, kMostBlocks);
   machine.launch(shape, SumsOfRuns<T, Term>{sorted, width, runs, length, parts, term, sum, partial});
-  if (runs > 1)
-    machine.launch(over_items((runs - 1) * ceil_div(width, kWarp), kBlock, kBlock * sizeof(T)),
-                   FoldRuns<T>{sorted, width, runs, length, sum, partial});
+  machine.launch(over_items(runs * ceil_div(width, kWarp), kBlock, kBlock * sizeof(T)),
+                 FoldRuns<T>{sorted, width, runs, length, sum, partial});
 }
 
 template <class T>
@@ -360,7 +362,7 @@ void GpuOps<M>::body(const op::ScatterRows& args) {
     using T = decltype(type);
     const int64_t rows = args.dtable.size(0), width = args.dtable.size(1);
     if (args.dtable.count() == 0) return;
-    const SortedTokens sorted = sort_tokens(machine_, args.ids, rows, 1, rows);
+    const SortedTokens sorted = sort_tokens(machine_, args.ids, rows, 1, rows, args.dtable.data<T>(), rows * width);
     row_sums(machine_, args.dtable.data<T>(), sorted, width, RowsOfTokens<T>(args.dy, args.dtable.data<T>()),
              over_items(1, ceil_div(width, 4)));
   });
@@ -373,7 +375,7 @@ void GpuOps<M>::body(const op::ScatterDistinctRows& args) {
     using T = decltype(type);
     const int64_t width = args.drows.size(1);
     if (args.rows.count() == 0) return;
-    const SortedTokens sorted = sort_tokens(machine_, args.ids, args.table_rows, 1, args.table_rows);
+    const SortedTokens sorted = sort_tokens<T>(machine_, args.ids, args.table_rows, 1, args.table_rows, nullptr, 0);
     const int64_t places = args.rows.count();
     machine_.launch(over_items(places, ceil_div(width, 4)), DistinctRows<T>{sorted,
                                                                             width,
@@ -468,7 +470,8 @@ void GpuOps<M>::body(const op::TtmLookupBackward& args) {
     using T = decltype(type);
     const TtmHalves<T> h = halves_of<T>(args.p, args.q);
     const auto sums = [&](bool right, T* to, int64_t divisor, int64_t rows, int64_t columns) {
-      const SortedTokens sorted = sort_tokens(machine_, args.ids, h.m1 * h.m2, divisor, rows);
+      const int64_t width = h.r * (right ? h.n2 : h.n1);
+      const SortedTokens sorted = sort_tokens(machine_, args.ids, h.m1 * h.m2, divisor, rows, to, rows * width);
       const TtmGradient<T> term{h,
                                 args.ids.data<int>(),
                                 args.dy.data<T>(),
@@ -477,7 +480,7 @@ void GpuOps<M>::body(const op::TtmLookupBackward& args) {
                                 of_fours(h.n2, h.q),
                                 of_fours(h.n2, args.dy.data<T>()),
                                 of_fours(columns, to)};
-      row_sums(machine_, to, sorted, h.r * (right ? h.n2 : h.n1), term, term.shape());
+      row_sums(machine_, to, sorted, width, term, term.shape());
     };
     sums(false, args.dp.data<T>(), h.m2, h.m1, h.r);
     sums(true, args.dq.data<T>(), 1, h.m2, h.n2);
