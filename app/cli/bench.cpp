@@ -88,7 +88,8 @@ int layers(const Context& context, const Options& options) {
 }
 
 int gemm(const Context& context, const Options& options) {
-  const std::vector<GemmRate> rates = bench_gemm(load_config(options.config, options.sets));
+  const RunConfig config = load_config(options.config, options.sets);
+  const std::vector<GemmRate> rates = bench_gemm(config);
   if (context.json) {
     Json rows = Json::array();
     for (const GemmRate& rate : rates)
@@ -99,14 +100,14 @@ int gemm(const Context& context, const Options& options) {
                       {"ms", rate.ms},
                       {"gflops", rate.gflops},
                       {"share", rate.share}});
-    print_json({{"config", options.config}, {"gemm", rows}});
+    print_json({{"config", options.config}, {"matmul", config.train.matmul}, {"gemm", rows}});
     return 0;
   }
   std::vector<std::vector<std::string>> rows;
   for (const GemmRate& rate : rates)
     rows.push_back({rate.what, std::to_string(rate.m) + " x " + std::to_string(rate.k) + " x " + std::to_string(rate.n),
                     significant(rate.ms), significant(rate.gflops), significant(100 * rate.share, 3)});
-  print_table(context, {"product", "m x k x n", "ms", "GFLOP/s", "% of 2048^3"}, rows);
+  print_table(context, {"product in " + config.train.matmul, "m x k x n", "ms", "GFLOP/s", "% of 2048^3"}, rows);
   return 0;
 }
 
@@ -126,7 +127,7 @@ void add_bench(Verb& program, Context& context) {
   };
   add("step", "measure whole training steps: time, GEMM limit, memory", step);
   add("layers", "measure the time of each op in a step", layers);
-  add("gemm", "measure each matrix product of the layers, relative to 2048^3", gemm);
+  add("gemm", "measure each matrix product of the layers in train.matmul, relative to 2048^3", gemm);
 }
 
 }  // namespace comera::cli

@@ -136,6 +136,7 @@ std::vector<GemmRate> bench_gemm(const RunConfig& config) {
     rates.push_back({shape + "dX = dY W", tokens, out, in, false, false, 0, 0, 0});
     rates.push_back({shape + "dW = dY^T X", out, tokens, in, true, false, 0, 0, 0});
   }
+  device->set_products(products_of(config.train.matmul));
   for (GemmRate& rate : rates) {
     rate.ms = time_gemm(*device, memory, rate.m, rate.k, rate.n, rate.ta, rate.tb);
     rate.gflops = 2.0 * static_cast<double>(rate.m) * static_cast<double>(rate.k) * static_cast<double>(rate.n) / rate.ms / 1e6;

@@ -35,7 +35,7 @@ struct GemmRate {
   bool ta = false, tb = false;
   double ms = 0, gflops = 0, share = 0;  // share of the 2048^3 rate
 };
-// The products of a config's layers at its token count, against 2048^3.
+// The products of a config's layers at its token count, against 2048^3, in the precision of train.matmul.
 std::vector<GemmRate> bench_gemm(const RunConfig& config);
 
 }  // namespace comera

@@ -154,7 +154,7 @@ class Json(CliTest):
         document = self.ok_json("bench", "step", "demo", "--steps", 3, "--warmup", 1)
         self.check(document, {"step_ms.median": NUMBER, "gflop": NUMBER, "memory.planned_bytes": NUMBER, "ops": list})
         self.check(self.ok_json("bench", "layers", "demo", "--steps", 2), {"step_ms.median": NUMBER, "ops": list})
-        self.check(self.ok_json("bench", "gemm", "demo"), {"gemm": list})
+        self.check(self.ok_json("bench", "gemm", "demo"), {"matmul": str, "gemm": list})
 
     def test_data(self):
         document = self.ok_json("data", "list")
