@@ -79,6 +79,7 @@ class TTForm final : public WeightForm {
     const TTShape shape = table_shape(spec.in, spec.out, kinds_.embedding, spec.name.c_str(), problems);
     throw_problems(problems, spec.name);
     auto layer = std::make_unique<TTMEmbedding>(spec.name, shape, build, spec.std);
+    tables_.push_back(layer.get());
     trains_.push_back(&build.params().rank_layers().back());
     return layer;
   }
@@ -125,6 +126,7 @@ class TTForm final : public WeightForm {
   const bool fuses_;
   std::vector<const RankLayer*> trains_;  // all it has made, in order
   std::vector<Held> linears_;             // linear layers; they belong to the model
+  std::vector<TTMEmbedding*> tables_;     // theirs, too
   std::vector<TTFan*> fans_;              // of layers that read the same x
   std::vector<TTFan*> active_;            // of the step: a grouped layer is in one of them
   TTCalls calls_;
@@ -138,7 +140,7 @@ void TTForm::each(const Body& body) const {
 }
 
 void TTForm::prologue(Ctx& ctx, const PassRows& rows) {
-  if (linears_.empty()) return;
+  if (trains_.empty()) return;
   active_.reserve(linears_.size());  // a steady step allocates nothing
   calls_.forget();                   // of a step that was broken off
   calls_.hold(true);
@@ -150,6 +152,10 @@ void TTForm::prologue(Ctx& ctx, const PassRows& rows) {
     layer.matrix_.read_ranks();
     layer.grouped_ = ctx.ops.batches_small_calls() && !layer.is_sequential(rows.of(held.rows) * held.rows_each);
     if (layer.grouped_) turns = std::max(turns, layer.turns());
+  }
+  for (TTMEmbedding* table : tables_) {
+    table->grouped_ = ctx.ops.batches_small_calls();
+    if (table->grouped_) table->mask(ctx, calls_);
   }
   each([&](TTLinear& layer) { layer.merged_.begin_merge(ctx, layer.matrix_, TTFan::width(layer.matrix_.middle_rank()), calls_); });
   calls_.make(ctx);
@@ -181,7 +187,7 @@ void TTForm::join(Ctx& ctx) {
 }
 
 void TTForm::epilogue(Ctx& ctx) {
-  if (linears_.empty()) return;
+  if (trains_.empty()) return;
   size_t turns = 0;
   each([&](TTLinear& layer) { turns = std::max(turns, layer.turns()); });
   for (TTFan* fan : active_) fan->begin_sweeps(ctx, calls_);
@@ -194,7 +200,11 @@ void TTForm::epilogue(Ctx& ctx) {
     calls_.make(ctx);
   }
   each([&](TTLinear& layer) { layer.merged_.end_sweep(ctx, layer.matrix_, calls_); });
+  for (TTMEmbedding* table : tables_)
+    if (table->grouped_) table->mask_gradients(ctx, calls_);
   calls_.make(ctx);
+  for (TTMEmbedding* table : tables_)
+    if (table->grouped_) table->hand_over(ctx);
   each([&](TTLinear& layer) { layer.merged_.hand_over(ctx, layer.matrix_); });
 }
 

@@ -27,6 +27,20 @@ class TTCalls {
   void make(Ctx& ctx);  // what is held; none of it may wait for another
   void forget();
 
+  // Calls of one layer that are made together: held as long as this lives.
+  class Together {
+   public:
+    explicit Together(TTCalls& calls) : calls_(calls) { calls_.hold(true); }
+    ~Together() {
+      calls_.forget();  // what an error has left
+      calls_.hold(false);
+    }
+    Together(const Together&) = delete;
+
+   private:
+    TTCalls& calls_;
+  };
+
  private:
   bool held_ = false;
   std::vector<GemmArgs> products_;

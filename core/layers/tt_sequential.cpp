@@ -37,7 +37,11 @@ Tensor TTSequential::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x, TTCalls
   const TTShape& shape = matrix.shape;
   const size_t p = matrix.inputs(), q = matrix.outputs();
   const int64_t tokens = x.size(0);
-  effective_ = matrix.effective(ctx, calls);
+  {
+    const TTCalls::Together together(calls);
+    effective_ = matrix.effective(ctx, calls);
+    calls.make(ctx);
+  }
 
   in_.clear();
   Tensor z = transposed(ctx, x, shape.padded_in());
@@ -110,7 +114,11 @@ Tensor TTSequential::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input,
     g = std::move(next);
   }
   drop();
-  gradients.mask(ctx, matrix, calls);
+  {
+    const TTCalls::Together together(calls);
+    gradients.mask(ctx, matrix, calls);
+    calls.make(ctx);
+  }
   gradients.hand_over(ctx, matrix);
   Tensor dx = transposed_top(ctx, g.view({shape.padded_in(), tokens}), shape.in);
   if (!into) return dx;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/layers/grads.h"
+#include "core/layers/tt_linear.h"
 #include "core/layers/weights.h"
 
 namespace comera {
@@ -104,16 +105,36 @@ void TTMEmbedding::merge_right(Ctx& ctx, size_t split) {
   ctx.ops.permute(q_, core, {1, 0, 2});
 }
 
-Tensor TTMEmbedding::forward(Ctx& ctx, Tensor ids) {
+void TTMEmbedding::mask(Ctx& ctx, TTCalls& calls) {
   const size_t cores = cores_.size();
   for (size_t k = 0; k + 1 < cores; ++k) shape_.ranks[k + 1] = cores_[k]->shape[-1];
   effective_.clear();
+  core_grads_.clear();  // of a step that was broken off
+  rank_grads_.clear();
   for (size_t k = 0; k + 1 < cores; ++k) {
     effective_.push_back(ctx.temp(core_shape(k), "ttm masked core"));
-    ctx.ops.rank_mask(effective_[k], numbers_of(ctx, *cores_[k]), ranks_[k]->value, ctx.step);
+    calls.rank_mask(ctx, effective_[k], numbers_of(ctx, *cores_[k]), ranks_[k]->value);
   }
   effective_.push_back(numbers_of(ctx, *cores_.back()));
+}
 
+void TTMEmbedding::mask_gradients(Ctx& ctx, TTCalls& calls) {
+  for (size_t k = 0; k < rank_grads_.size(); ++k)
+    calls.rank_mask_backward(ctx, core_grads_[k], rank_grads_[k], core_grads_[k], numbers_of(ctx, *cores_[k]), ranks_[k]->value);
+}
+
+void TTMEmbedding::hand_over(Ctx& ctx) {
+  for (size_t k = 0; k < rank_grads_.size(); ++k) grad_ready(ctx, *ranks_[k], std::exchange(rank_grads_[k], {}));
+  for (size_t k = 0; k < core_grads_.size(); ++k) grad_ready(ctx, *cores_[k], std::exchange(core_grads_[k], {}));
+  core_grads_.clear();
+  rank_grads_.clear();
+}
+
+Tensor TTMEmbedding::forward(Ctx& ctx, Tensor ids) {
+  if (!grouped_) {
+    TTCalls now;
+    mask(ctx, now);
+  }
   const int64_t tokens = ids.size(0);
   const size_t split = ttm_split(shape_, tokens);
   merge_left(ctx, split);
@@ -123,7 +144,7 @@ Tensor TTMEmbedding::forward(Ctx& ctx, Tensor ids) {
   if (ctx.keeps()) {
     ids_ = std::move(ids);
   } else {
-    effective_.clear();
+    if (!ctx.training || !grouped_) effective_.clear();  // else they serve the second pass, too
     left_.clear();
     right_.clear();
     p_ = q_ = {};
@@ -146,13 +167,12 @@ Tensor TTMEmbedding::backward(Ctx& ctx, Tensor dy, Tensor) {
   effective_.clear();
   left_.clear();
   right_.clear();
-  for (size_t k = 0; k + 1 < cores_.size(); ++k) {
-    Tensor drank = grad_room(ctx, *ranks_[k]);
-    ctx.ops.rank_mask_backward(core_grads_[k], drank, core_grads_[k], numbers_of(ctx, *cores_[k]), ranks_[k]->value, ctx.step);
-    grad_ready(ctx, *ranks_[k], std::move(drank));
+  for (Param* rank : ranks_) rank_grads_.push_back(grad_room(ctx, *rank));
+  if (!grouped_) {
+    TTCalls now;
+    mask_gradients(ctx, now);
+    hand_over(ctx);
   }
-  for (size_t k = 0; k < cores_.size(); ++k) grad_ready(ctx, *cores_[k], std::exchange(core_grads_[k], {}));
-  core_grads_.clear();
   return {};
 }
 

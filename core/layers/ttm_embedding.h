@@ -12,6 +12,8 @@
 
 namespace comera {
 
+class TTCalls;
+
 class TTMEmbedding final : public Layer {
  public:
   // `std`: initial standard deviation of an entry of the table.
@@ -21,8 +23,12 @@ class TTMEmbedding final : public Layer {
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 
  private:
-  void merge_left(Ctx& ctx, size_t split);   // cores 1..split
-  void merge_right(Ctx& ctx, size_t split);  // cores split+1..K
+  friend class TTForm;
+  void mask(Ctx& ctx, TTCalls& calls);            // before forward: E_k
+  void mask_gradients(Ctx& ctx, TTCalls& calls);  // after backward: of E_k to those of the cores and rank vectors
+  void hand_over(Ctx& ctx);                       // once those calls are made
+  void merge_left(Ctx& ctx, size_t split);        // cores 1..split
+  void merge_right(Ctx& ctx, size_t split);       // cores split+1..K
   void unmerge_left(Ctx& ctx, Tensor dp);
   void unmerge_right(Ctx& ctx, Tensor dq, size_t split);
   Shape core_shape(size_t k) const;
@@ -31,8 +37,9 @@ class TTMEmbedding final : public Layer {
   std::vector<Param*> cores_, ranks_;
   // Of the step: E_k; merged halves of cores 1..k (m.., n.., r_k) and of k..K (r_{k-1}, m.., n..), as index k - 1.
   TensorList effective_, left_, right_;
-  TensorList core_grads_;  // room for the gradients of the cores, in backward
+  TensorList core_grads_, rank_grads_;  // room for the gradients of cores and rank vectors, from backward to hand_over
   Tensor p_, q_, ids_;
+  bool grouped_ = false;  // masked before forward and after backward, with other layers (tt_form.cpp)
 };
 
 // Bond s at which the halves meet: the one that costs the fewest multiply-adds for `tokens` lookups.
