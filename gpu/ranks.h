@@ -142,9 +142,12 @@ struct RankSums {
   double sum, count;
 };
 
-// One block: counts and norms of all bonds, their sums over layers, and the step's results unless `results` is null.
+// One block: counts and norms of all bonds, their sums over layers, and the step's results unless `results` is null. The bonds' numbers
+// pass through shared memory where they fit, since a layer's are read many times over.
 template <class T>
 struct RankObjective {
+  static constexpr int kNear = 1024;  // bonds
+  static constexpr int64_t shared_bytes(int bonds) { return bonds <= kNear ? 3 * bonds * static_cast<int64_t>(sizeof(double)) : 0; }
   Bonds bonds;
   int bond_count;
   const T* ranks;
@@ -155,11 +158,23 @@ struct RankObjective {
   KERNEL void operator()(Group& g) const {
     Bonds own = bonds;
     own.sum = own.count = 0;
-    for (int bond = g.thread(); bond < bond_count; bond += g.threads()) own.look_at(bond, ranks, *step);
+    const bool near = bond_count <= kNear;
+    if (near) {
+      own.live = g.template shared<double>();
+      own.norm = own.live + bond_count;
+      own.weak = own.norm + bond_count;
+    }
+    for (int bond = g.thread(); bond < bond_count; bond += g.threads()) {
+      own.look_at(bond, ranks, *step);
+      if (!near) continue;
+      bonds.live[bond] = own.live[bond];
+      bonds.norm[bond] = own.norm[bond];
+      bonds.weak[bond] = own.weak[bond];
+    }
     const double sum = g.reduce(own.sum, Sum{}), count = g.reduce(own.count, Sum{});
     g.sync();  // other threads wrote the layer's bonds
     RankTotals totals;
-    for (int64_t layer = g.thread(); layer < bonds.layers; layer += g.threads()) totals.add(bonds, layer);
+    for (int64_t layer = g.thread(); layer < bonds.layers; layer += g.threads()) totals.add(own, layer);
     totals.entries = g.reduce(totals.entries, Sum{});
     totals.norm_entries = g.reduce(totals.norm_entries, Sum{});
     totals.live_slope = g.reduce(totals.live_slope, Sum{});
@@ -298,7 +313,8 @@ template <class T, class Machine>
 RankSums* look_at_ranks(Machine& machine, const Bonds& bonds, const RankTable& table, const StepScalars* step, StepResults* results) {
   RankSums* sums = machine.template scratch<RankSums>(1);
   const int count = table.ranks ? static_cast<int>(table.bond_begin.count() - 1) : 0;
-  machine.launch({1, kBlock}, RankObjective<T>{bonds, count, count > 0 ? table.ranks.data<T>() : nullptr, step, sums, results});
+  machine.launch({1, kBlock, RankObjective<T>::shared_bytes(count)},
+                 RankObjective<T>{bonds, count, count > 0 ? table.ranks.data<T>() : nullptr, step, sums, results});
   return sums;
 }
 

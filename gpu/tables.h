@@ -331,8 +331,13 @@ struct TtmGradient {
   KERNEL void operator()(Group& g, T* to, int64_t part, const int* tokens, int64_t count) const {
     ProductEntry<T> p = product(to);
     const typename Products::Place place(p, part);
+    int64_t next = tokens[0], next_id = ids[next];  // asked for while the one before is multiplied
     for (int64_t at = 0; at < count; ++at) {
-      const int64_t t = tokens[at], id = ids[t];
+      const int64_t t = next, id = next_id;
+      if (at + 1 < count) {
+        next = tokens[at + 1];
+        next_id = ids[next];
+      }
       const T* d = dy + t * h.width();
       p.a = right ? h.p + id / h.m2 * h.n1 * h.r : d;
       p.b = right ? d : h.q + id % h.m2 * h.r * h.n2;

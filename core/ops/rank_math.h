@@ -45,9 +45,9 @@ struct Bonds {
   HD int last(int64_t layer) const { return layer_bond[layer + 1]; }
   HD const int* modes_of(int64_t layer) const { return modes + layer_bond[layer] + layer; }
   HD bool whole(int64_t layer) const {
-    for (int bond = first(layer); bond < last(layer); ++bond)
-      if (live[bond] == 0) return false;
-    return true;
+    bool all = true;
+    for (int bond = first(layer); bond < last(layer); ++bond) all &= live[bond] != 0;
+    return all;
   }
   HD bool is_weak(int bond, double value) const { return std::fabs(value) * live[bond] < norm[bond]; }
   // dS / dR of a bond: l_k x_{k-1} + l_{k+1} x_{k+1}.
