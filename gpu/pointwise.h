@@ -20,27 +20,101 @@ struct ScaleMat {
   KERNEL void operator()(int64_t i) const { y[at(i)] *= factor; }
 };
 
-template <class T>
+// Element i of the tensors y from that of the tensors x: f(x, y). Four elements a thread.
+template <class T, int kY, int kX, class F>
+struct Fours {
+  int64_t count;
+  T* y[kY];
+  const T* x[kX];
+  bool aligned;  // to 16 bytes
+  F f;
+  KERNEL void operator()(int64_t four) const {
+    const int64_t first = 4 * four;
+    const bool whole = aligned && first + 4 <= count;
+    Four<T> from[kX], to[kY];
+    for (int i = 0; i < kX; ++i) from[i] = read_four(x[i], first, count, whole);
+    for (int l = 0; l < 4; ++l) {
+      T in[kX], out[kY];
+      for (int i = 0; i < kX; ++i) in[i] = from[i].v[l];
+      f(in, out);
+      for (int i = 0; i < kY; ++i) to[i].v[l] = out[i];
+    }
+    for (int i = 0; i < kY; ++i) write_four(y[i], first, count, whole, to[i]);
+  }
+};
+
+template <class T, class Machine, int kY, int kX, class F>
+void by_fours(Machine& machine, int64_t count, T* const (&y)[kY], const T* const (&x)[kX], const F& f) {
+  Fours<T, kY, kX, F> body{count, {}, {}, true, f};
+  std::copy(std::begin(y), std::end(y), body.y);
+  std::copy(std::begin(x), std::end(x), body.x);
+  for (const T* at : y) body.aligned &= of_fours(0, at);
+  for (const T* at : x) body.aligned &= of_fours(0, at);
+  const int64_t fours = ceil_div(count, 4);
+  machine.launch(over_elements(fours), Elements<Fours<T, kY, kX, F>>{fours, body});
+}
+
 struct Add {
-  T* y;
-  const T *a, *b;
-  KERNEL void operator()(int64_t i) const { y[i] = a[i] + b[i]; }
+  template <class T>
+  KERNEL void operator()(const T (&x)[2], T (&y)[1]) const {
+    y[0] = x[0] + x[1];
+  }
 };
 
 template <class T>
 struct Scale {
-  T* y;
-  const T* x;
   T factor;
-  KERNEL void operator()(int64_t i) const { y[i] = factor * x[i]; }
+  KERNEL void operator()(const T (&x)[1], T (&y)[1]) const { y[0] = factor * x[0]; }
 };
 
 template <class T>
 struct Axpy {
-  T* y;
   T factor;
-  const T* x;
-  KERNEL void operator()(int64_t i) const { y[i] += factor * x[i]; }
+  KERNEL void operator()(const T (&x)[2], T (&y)[1]) const { y[0] = x[0] + factor * x[1]; }
+};
+
+struct Square {
+  bool root;
+  template <class T>
+  KERNEL void operator()(const T (&x)[1], T (&y)[1]) const {
+    y[0] = root ? std::sqrt(x[0]) : x[0] * x[0];
+  }
+};
+
+template <class F>
+struct ActivationForward {
+  template <class T>
+  KERNEL void operator()(const T (&x)[1], T (&y)[1]) const {
+    y[0] = F::forward(x[0]);
+  }
+};
+
+// Of dy and what forward saved.
+template <class F>
+struct ActivationBackward {
+  template <class T>
+  KERNEL void operator()(const T (&x)[2], T (&dx)[1]) const {
+    dx[0] = F::backward(x[0], x[1]);
+  }
+};
+
+// Of x and its gate.
+template <class F>
+struct GatedForward {
+  template <class T>
+  KERNEL void operator()(const T (&x)[2], T (&y)[1]) const {
+    y[0] = F::forward(x[0]) * x[1];
+  }
+};
+
+// dx and dgate of dy, x and the gate.
+template <class F>
+struct GatedBackward {
+  template <class T>
+  KERNEL void operator()(const T (&x)[3], T (&y)[2]) const {
+    y[0] = F::backward(x[0] * x[2], x[1]);
+    y[1] = x[0] * F::forward(x[1]);
+  }
 };
 
 template <class T>
@@ -49,38 +123,6 @@ struct BroadcastRows {
   const T* row;
   int64_t columns;
   KERNEL void operator()(int64_t i) const { y[i] = row[i % columns]; }
-};
-
-template <class T, class F>
-struct ActivationForward {
-  T* y;
-  const T* x;
-  KERNEL void operator()(int64_t i) const { y[i] = F::forward(x[i]); }
-};
-
-template <class T, class F>
-struct ActivationBackward {
-  T* dx;
-  const T *dy, *saved;
-  KERNEL void operator()(int64_t i) const { dx[i] = F::backward(dy[i], saved[i]); }
-};
-
-template <class T, class F>
-struct GatedForward {
-  T* y;
-  const T *x, *gate;
-  KERNEL void operator()(int64_t i) const { y[i] = F::forward(x[i]) * gate[i]; }
-};
-
-template <class T, class F>
-struct GatedBackward {
-  T *dx, *dgate;
-  const T *dy, *x, *gate;
-  KERNEL void operator()(int64_t i) const {
-    const T up = dy[i], at = x[i], by = gate[i];
-    dx[i] = F::backward(up * by, at);
-    dgate[i] = up * F::forward(at);
-  }
 };
 
 template <class T>
@@ -96,14 +138,6 @@ struct DropoutFours {
     for (int l = 0; l < 4; ++l) a.v[l] = words.apply(a.v[l], 4 * four + l);
     write_four(y, 4 * four, count, whole, a);
   }
-};
-
-template <class T>
-struct Square {
-  T* y;
-  const T* x;
-  bool root;
-  KERNEL void operator()(int64_t i) const { y[i] = root ? std::sqrt(x[i]) : x[i] * x[i]; }
 };
 
 template <class T>
@@ -221,7 +255,7 @@ void GpuOps<M>::body(const op::Add& args) {
   begin(args, args.y.shape());
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(args.y.count(), Add<T>{args.y.data<T>(), args.a.data<T>(), args.b.data<T>()});
+    by_fours<T>(machine_, args.y.count(), {args.y.data<T>()}, {args.a.data<T>(), args.b.data<T>()}, Add{});
   });
 }
 
@@ -230,7 +264,7 @@ void GpuOps<M>::body(const op::Scale& args) {
   begin(args, args.y.shape());
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(args.y.count(), Scale<T>{args.y.data<T>(), args.x.data<T>(), static_cast<T>(args.factor)});
+    by_fours<T>(machine_, args.y.count(), {args.y.data<T>()}, {args.x.data<T>()}, Scale<T>{static_cast<T>(args.factor)});
   });
 }
 
@@ -239,7 +273,7 @@ void GpuOps<M>::body(const op::Axpy& args) {
   begin(args, args.y.shape());
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(args.y.count(), Axpy<T>{args.y.data<T>(), static_cast<T>(args.factor), args.x.data<T>()});
+    by_fours<T>(machine_, args.y.count(), {args.y.data<T>()}, {args.y.data<T>(), args.x.data<T>()}, Axpy<T>{static_cast<T>(args.factor)});
   });
 }
 
@@ -261,7 +295,7 @@ template <class M>
 void GpuOps<M>::activate(Activation kind, const Tensor& y, const Tensor& x) {
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
-    by_kind(kind, [&](auto f) { each(y.count(), ActivationForward<T, decltype(f)>{y.data<T>(), x.data<T>()}); });
+    by_kind(kind, [&](auto f) { by_fours<T>(machine_, y.count(), {y.data<T>()}, {x.data<T>()}, ActivationForward<decltype(f)>{}); });
   });
 }
 
@@ -275,7 +309,9 @@ template <class M>
 void GpuOps<M>::activate_back(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved) {
   by_float_type(dx, [&](auto type) {
     using T = decltype(type);
-    by_kind(kind, [&](auto f) { each(dx.count(), ActivationBackward<T, decltype(f)>{dx.data<T>(), dy.data<T>(), saved.data<T>()}); });
+    by_kind(kind, [&](auto f) {
+      by_fours<T>(machine_, dx.count(), {dx.data<T>()}, {dy.data<T>(), saved.data<T>()}, ActivationBackward<decltype(f)>{});
+    });
   });
 }
 
@@ -291,7 +327,7 @@ void GpuOps<M>::body(const op::GatedForward& args) {
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
     by_kind(args.kind, [&](auto f) {
-      each(args.y.count(), GatedForward<T, decltype(f)>{args.y.data<T>(), args.x.data<T>(), args.gate.data<T>()});
+      by_fours<T>(machine_, args.y.count(), {args.y.data<T>()}, {args.x.data<T>(), args.gate.data<T>()}, GatedForward<decltype(f)>{});
     });
   });
 }
@@ -302,8 +338,8 @@ void GpuOps<M>::body(const op::GatedBackward& args) {
   by_float_type(args.dx, [&](auto type) {
     using T = decltype(type);
     by_kind(args.kind, [&](auto f) {
-      each(args.dx.count(), GatedBackward<T, decltype(f)>{args.dx.data<T>(), args.dgate.data<T>(), args.dy.data<T>(), args.x.data<T>(),
-                                                          args.gate.data<T>()});
+      by_fours<T>(machine_, args.dx.count(), {args.dx.data<T>(), args.dgate.data<T>()},
+                  {args.dy.data<T>(), args.x.data<T>(), args.gate.data<T>()}, GatedBackward<decltype(f)>{});
     });
   });
 }
@@ -335,7 +371,7 @@ void GpuOps<M>::body(const op::Square& args) {
   begin(args, args.y.shape());
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(args.y.count(), Square<T>{args.y.data<T>(), args.x.data<T>(), args.root});
+    by_fours<T>(machine_, args.y.count(), {args.y.data<T>()}, {args.x.data<T>()}, Square{args.root});
   });
 }
 
