@@ -30,7 +30,7 @@ class CudaGroup {
   // warps.
   template <class T, class Combine>
   __device__ T reduce(T value, const Combine& combine) {
-    for (int distance = kWarp / 2; distance > 0; distance /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) value = combine(value, from_lane(value, distance));
     const int warps = threads() / kWarp;
     if (warps == 1) return value;
     __shared__ T of_warp[kBlock / kWarp];
@@ -51,6 +51,16 @@ class CudaGroup {
   template <int kColumns, bool kPaired>
   using Strip = MmaStrip<kColumns, kPaired>;
   using Rows = MmaRows;
+
+ private:
+  template <class T>
+  static __device__ T from_lane(T value, int distance) {
+    return __shfl_xor_sync(0xffffffffu, value, distance);
+  }
+  template <class T>
+  static __device__ Two<T> from_lane(Two<T> value, int distance) {
+    return {from_lane(value.a, distance), from_lane(value.b, distance)};
+  }
 };
 
 // A body may promise how many threads its blocks have, and ask for so many blocks on a multiprocessor: registers are shared out for them.

@@ -16,10 +16,13 @@
 #include "core/base/hd.h"
 #include "core/base/rounding.h"
 
+// UNROLL before a loop of constant length: arrays that it indexes can stay in registers.
 #ifdef __CUDACC__
 #define KERNEL __device__
+#define UNROLL _Pragma("unroll")
 #else
 #define KERNEL
+#define UNROLL
 #endif
 
 namespace comera::gpu {
@@ -109,10 +112,35 @@ KERNEL void each_four(const Group& g, int64_t count, const Body& body) {
   for (int64_t i = 4 * g.thread(); i < count; i += 4 * g.threads()) body(i);
 }
 
+// The fours of each_four() in two parts: body(s, j) for the first kHeld of a thread, in turns s that are known to the compiler, so that
+// an array of kHeld fours stays in registers; and body(j) for those after the first `skipped`.
+template <int kHeld, class Group, class Body>
+KERNEL void each_held(const Group& g, int64_t count, const Body& body) {
+  UNROLL
+  for (int s = 0; s < kHeld; ++s) {
+    const int64_t i = 4 * (g.thread() + int64_t{s} * g.threads());
+    if (i < count) body(s, i);
+  }
+}
+template <class Group, class Body>
+KERNEL void each_further(const Group& g, int skipped, int64_t count, const Body& body) {
+  for (int64_t i = 4 * (g.thread() + int64_t{skipped} * g.threads()); i < count; i += 4 * g.threads()) body(i);
+}
+
+// Two values that are reduced at once.
+template <class T>
+struct Two {
+  T a, b;
+};
+
 struct Sum {
   template <class T>
   HD T operator()(T a, T b) const {
     return a + b;
+  }
+  template <class T>
+  HD Two<T> operator()(Two<T> x, Two<T> y) const {
+    return {x.a + y.a, x.b + y.b};
   }
 };
 // Largest and Smallest skip NaN.

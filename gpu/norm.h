@@ -1,4 +1,5 @@
-// Layer norm and RMS norm with fused residual and dropout (METHODS.md 15.2): one block a row.
+// Layer norm and RMS norm with fused residual and dropout (METHODS.md 15.2). A row is read once: its entries stay in registers, those of
+// long rows in part.
 #pragma once
 #include "gpu/column_sums.h"
 
@@ -6,6 +7,8 @@ namespace comera::gpu {
 
 template <class T>
 struct NormForward {
+  static constexpr int kHeld = 8;  // fours of a row that a thread keeps, so rows of up to 1024 take one warp, without a barrier
+  static constexpr int kBlocks = sizeof(T) == 4 ? 2 : 1;
   int64_t rows, columns;
   const T *x, *branch, *gamma, *beta;  // branch may be null; beta and mean serve where centred
   T *y, *sum, *mean, *rstd;
@@ -15,37 +18,62 @@ struct NormForward {
   DropoutSite<T> site;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    DropoutWords<T> words(site);
+    const DropoutWords<T> words(site);
     const T count = static_cast<T>(columns);
+    const int64_t held = whole ? columns : 0;
+    const int skipped = whole ? kHeld : 0;
+    Four<T> kept[kHeld];
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
       const int64_t first = row * columns;
-      const T* in = x + first;
-      T part = 0;
-      each_four(g, columns, [&](int64_t j) {
-        Four<T> a = read_four(in, j, columns, whole);
-        if (branch) {
+      each_held<kHeld>(g, held, [&](int s, int64_t j) { kept[s] = four_at(x + first + j); });
+      if (branch) {
+        Four<T> more[kHeld];
+        each_held<kHeld>(g, held, [&](int s, int64_t j) { more[s] = four_at(branch + first + j); });
+        uint32_t keeps = 0;  // four bits a four; this loop indexes no array, and is long if unrolled
+        if (site.on())
+          for (int s = 0; s < kHeld; ++s) {
+            const int64_t j = 4 * (g.thread() + int64_t{s} * g.threads());
+            if (j < held) keeps |= words.keeps(first + j) << 4 * s;
+          }
+        each_held<kHeld>(g, held, [&](int s, int64_t j) {
+          for (int l = 0; l < 4; ++l) kept[s].v[l] += words.apply(more[s].v[l], keeps >> 4 * s, l);
+          four_at(sum + first + j) = kept[s];
+        });
+        each_further(g, skipped, columns, [&](int64_t j) {
+          Four<T> a = read_four(x + first, j, columns, whole);
           const Four<T> b = read_four(branch + first, j, columns, whole);
-          for (int l = 0; l < 4; ++l) a.v[l] += words.apply(b.v[l], first + j + l);
+          const uint32_t bits = words.keeps(first + j);
+          for (int l = 0; l < 4; ++l) a.v[l] += words.apply(b.v[l], bits, l);
           write_four(sum + first, j, columns, whole, a);
-        }
+        });
+      }
+      // Each thread reads only entries that it wrote.
+      const T* in = branch ? sum + first : x + first;
+      T part = 0;
+      const auto add = [&](const Four<T>& a, int64_t j) {
         for (int l = 0; l < 4; ++l)
           if (j + l < columns) part += a.v[l];
-      });
-      if (branch) in = sum + first;  // each thread reads only entries that it wrote
+      };
+      if (centred) {
+        each_held<kHeld>(g, held, [&](int s, int64_t j) { add(kept[s], j); });
+        each_further(g, skipped, columns, [&](int64_t j) { add(read_four(in, j, columns, whole), j); });
+      }
       const T average = centred ? g.reduce(part, Sum{}) / count : T(0);
       part = 0;
-      each_four(g, columns, [&](int64_t j) {
-        const Four<T> a = read_four(in, j, columns, whole);
+      const auto add_square = [&](const Four<T>& a, int64_t j) {
         for (int l = 0; l < 4; ++l)
           if (j + l < columns) part += (a.v[l] - average) * (a.v[l] - average);
-      });
+      };
+      each_held<kHeld>(g, held, [&](int s, int64_t j) { add_square(kept[s], j); });
+      each_further(g, skipped, columns, [&](int64_t j) { add_square(read_four(in, j, columns, whole), j); });
       const T inverse = T(1) / std::sqrt(g.reduce(part, Sum{}) / count + eps);
-      each_four(g, columns, [&](int64_t j) {
-        Four<T> a = read_four(in, j, columns, whole);
+      const auto write = [&](Four<T> a, int64_t j) {
         const Four<T> by = read_four(gamma, j, columns, whole), to = centred ? read_four(beta, j, columns, whole) : Four<T>{};
         for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average) * inverse * by.v[l] + to.v[l];
         write_four(y + first, j, columns, whole, a);
-      });
+      };
+      each_held<kHeld>(g, held, [&](int s, int64_t j) { write(kept[s], j); });
+      each_further(g, skipped, columns, [&](int64_t j) { write(read_four(in, j, columns, whole), j); });
       if (g.thread() == 0) {
         if (centred) mean[row] = average;
         rstd[row] = inverse;
@@ -54,79 +82,90 @@ struct NormForward {
   }
 };
 
-// dsum, and dbranch where it is not null. mean serves where centred.
+// dsum, and dbranch where it is not null; and the sums over each piece of the rows that give dgamma and dbeta. One block a piece. mean and
+// dbeta serve where centred.
 template <class T>
 struct NormBackward {
-  int64_t rows, columns;
+  static constexpr int kHeld = 2;  // fours of a row that a thread keeps
+  static constexpr int kBlocks = sizeof(T) == 4 ? 3 : 1;
+  int64_t rows, columns, pieces;
   const T *dy, *x, *mean, *rstd, *gamma;
   T *dsum, *dbranch;
+  T* partial;    // (pieces, 2, columns): dgamma and dbeta; where not centred, (pieces, columns): dgamma
   bool centred;  // false: RMS norm
   bool whole;    // of_fours()
   DropoutSite<T> site;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    DropoutWords<T> words(site);
+    const DropoutWords<T> words(site);
     const T count = static_cast<T>(columns);
-    for (int64_t row = g.block(); row < rows; row += g.blocks()) {
-      const int64_t first = row * columns;
-      const T average = centred ? mean[row] : T(0), inverse = rstd[row];
-      // Four neighbours of dy gamma and of the normalised x; 0 past the last column.
-      struct Entries {
-        Four<T> d, xhat;
-      };
-      const auto entries = [&](int64_t j) {
-        Entries e{read_four(dy + first, j, columns, whole), read_four(x + first, j, columns, whole)};
-        const Four<T> by = read_four(gamma, j, columns, whole);
-        for (int l = 0; l < 4; ++l) {
-          e.d.v[l] *= by.v[l];
-          e.xhat.v[l] = (e.xhat.v[l] - average) * inverse;
-        }
-        return e;
-      };
-      T part = 0, part_x = 0;
-      each_four(g, columns, [&](int64_t j) {
-        const Entries e = entries(j);
-        for (int l = 0; l < 4; ++l)
-          if (j + l < columns) {
-            part += e.d.v[l];
-            part_x += e.d.v[l] * e.xhat.v[l];
-          }
+    const int64_t held = whole ? columns : 0;
+    const int skipped = whole ? kHeld : 0;
+    for (int64_t piece = g.block(); piece < pieces; piece += g.blocks()) {
+      T *dgamma = partial + piece * (centred ? 2 : 1) * columns, *dbeta = dgamma + columns;
+      Four<T> of_gamma[kHeld] = {}, of_beta[kHeld] = {};
+      each_further(g, skipped, columns, [&](int64_t j) {
+        write_four(dgamma, j, columns, whole, {});
+        if (centred) write_four(dbeta, j, columns, whole, {});
       });
-      const T g_mean = centred ? g.reduce(part, Sum{}) / count : T(0), gx_mean = g.reduce(part_x, Sum{}) / count;
-      each_four(g, columns, [&](int64_t j) {
-        const Entries e = entries(j);
-        Four<T> out;
-        for (int l = 0; l < 4; ++l) out.v[l] = inverse * (e.d.v[l] - g_mean - e.xhat.v[l] * gx_mean);
-        write_four(dsum + first, j, columns, whole, out);
-        if (!dbranch) return;
-        for (int l = 0; l < 4; ++l) out.v[l] = words.apply(out.v[l], first + j + l);
-        write_four(dbranch + first, j, columns, whole, out);
+      const Range range = Range{0, rows}.piece(piece, pieces);
+      for (int64_t row = range.begin; row < range.end; ++row) {
+        const int64_t first = row * columns;
+        const T average = centred ? mean[row] : T(0), inverse = rstd[row];
+        Four<T> d[kHeld], xhat[kHeld];
+        each_held<kHeld>(g, held, [&](int s, int64_t j) { d[s] = four_at(dy + first + j); });
+        each_held<kHeld>(g, held, [&](int s, int64_t j) { xhat[s] = four_at(x + first + j); });
+        Two<T> part = {};
+        // Normalises x, adds to the sums, and multiplies dy by gamma.
+        const auto add = [&](Four<T>& a, Four<T>& b, Four<T>& to_gamma, Four<T>& to_beta, int64_t j) {
+          const Four<T> by = read_four(gamma, j, columns, whole);
+          for (int l = 0; l < 4; ++l) {
+            b.v[l] = (b.v[l] - average) * inverse;
+            to_gamma.v[l] += a.v[l] * b.v[l];
+            to_beta.v[l] += a.v[l];
+            a.v[l] *= by.v[l];
+            if (j + l < columns) {
+              part.a += a.v[l];
+              part.b += a.v[l] * b.v[l];
+            }
+          }
+        };
+        each_held<kHeld>(g, held, [&](int s, int64_t j) { add(d[s], xhat[s], of_gamma[s], of_beta[s], j); });
+        each_further(g, skipped, columns, [&](int64_t j) {
+          Four<T> a = read_four(dy + first, j, columns, whole), b = read_four(x + first, j, columns, whole);
+          Four<T> to_gamma = read_four(dgamma, j, columns, whole), to_beta = {};
+          if (centred) to_beta = read_four(dbeta, j, columns, whole);
+          add(a, b, to_gamma, to_beta, j);
+          write_four(dgamma, j, columns, whole, to_gamma);
+          if (centred) write_four(dbeta, j, columns, whole, to_beta);
+        });
+        part = g.reduce(part, Sum{});
+        const T g_mean = centred ? part.a / count : T(0), gx_mean = part.b / count;
+        const auto write = [&](const Four<T>& a, const Four<T>& b, int64_t j) {
+          Four<T> out;
+          for (int l = 0; l < 4; ++l) out.v[l] = inverse * (a.v[l] - g_mean - b.v[l] * gx_mean);
+          write_four(dsum + first, j, columns, whole, out);
+          if (!dbranch) return;
+          const uint32_t bits = words.keeps(first + j);
+          for (int l = 0; l < 4; ++l) out.v[l] = words.apply(out.v[l], bits, l);
+          write_four(dbranch + first, j, columns, whole, out);
+        };
+        each_held<kHeld>(g, held, [&](int s, int64_t j) { write(d[s], xhat[s], j); });
+        each_further(g, skipped, columns, [&](int64_t j) {
+          Four<T> a = read_four(dy + first, j, columns, whole), b = read_four(x + first, j, columns, whole);
+          const Four<T> by = read_four(gamma, j, columns, whole);
+          for (int l = 0; l < 4; ++l) {
+            a.v[l] *= by.v[l];
+            b.v[l] = (b.v[l] - average) * inverse;
+          }
+          write(a, b, j);
+        });
+      }
+      each_held<kHeld>(g, held, [&](int s, int64_t j) {
+        four_at(dgamma + j) = of_gamma[s];
+        if (centred) four_at(dbeta + j) = of_beta[s];
       });
     }
-  }
-};
-
-// dgamma and dbeta.
-template <class T>
-struct NormWeights {
-  static constexpr int kSums = 2;
-  int64_t columns;
-  const T *dy, *x, *mean, *rstd;
-  KERNEL void operator()(int64_t row, int64_t column, T (&sums)[kSums]) const {
-    const T d = dy[row * columns + column];
-    sums[0] += d * ((x[row * columns + column] - mean[row]) * rstd[row]);
-    sums[1] += d;
-  }
-};
-
-// dgamma of RMS norm.
-template <class T>
-struct RmsNormWeights {
-  static constexpr int kSums = 1;
-  int64_t columns;
-  const T *dy, *x, *rstd;
-  KERNEL void operator()(int64_t row, int64_t column, T (&sums)[kSums]) const {
-    sums[0] += dy[row * columns + column] * (x[row * columns + column] * rstd[row]);
   }
 };
 
@@ -153,7 +192,7 @@ void GpuOps<M>::body(const op::NormForward& args) {
                               static_cast<bool>(args.beta),
                               of_fours(columns, in, more, by, to, out, total),
                               DropoutSite<T>(args.dropout, args.step, args.x.count())};
-    machine_.launch(over_items(rows, ceil_div(columns, 4)), body);
+    machine_.launch(over_items(rows, ceil_div(columns, 4 * NormForward<T>::kHeld)), body);
   });
 }
 
@@ -167,8 +206,11 @@ void GpuOps<M>::body(const op::NormBackward& args) {
             *rstds = args.rstd.data<T>();
     const T* by = args.gamma.data<T>();
     T *out = args.dsum.data<T>(), *branch = args.dbranch ? args.dbranch.data<T>() : nullptr;
+    const int64_t pieces = row_pieces(rows);
+    T* partial = machine_.template scratch<T>(pieces * (args.mean ? 2 : 1) * columns);
     const NormBackward<T> body{rows,
                                columns,
+                               pieces,
                                d,
                                x,
                                means,
@@ -176,14 +218,15 @@ void GpuOps<M>::body(const op::NormBackward& args) {
                                by,
                                out,
                                branch,
+                               partial,
                                static_cast<bool>(args.mean),
-                               of_fours(columns, d, x, by, out, branch),
+                               of_fours(columns, d, x, by, out, branch, partial),
                                DropoutSite<T>(args.dropout, args.step, args.dy.count())};
-    machine_.launch(over_items(rows, ceil_div(columns, 4)), body);
+    machine_.launch(over_items(pieces, ceil_div(columns, 4 * NormBackward<T>::kHeld)), body);
     if (args.mean)
-      column_sums<T>(machine_, rows, columns, NormWeights<T>{columns, d, x, means, rstds}, {args.dgamma.data<T>(), args.dbeta.data<T>()});
+      fold_columns<T>(machine_, columns, pieces, partial, {args.dgamma.data<T>(), args.dbeta.data<T>()});
     else
-      column_sums<T>(machine_, rows, columns, RmsNormWeights<T>{columns, d, x, rstds}, {args.dgamma.data<T>()});
+      fold_columns<T>(machine_, columns, pieces, partial, {args.dgamma.data<T>()});
   });
 }
 

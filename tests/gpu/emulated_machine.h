@@ -170,7 +170,7 @@ void EmulatedMachine::launch(gpu::LaunchShape shape, const Body& body) {
         op_ << ": launch of " << shape.blocks << " blocks of " << shape.threads << " threads with " << shape.shared_bytes << " bytes");
   const int threads = shape_.threads > 0 ? shape_.threads : shape.threads;
   const int64_t blocks = shape_.most_blocks > 0 ? std::min(shape_.most_blocks, shape.blocks) : shape.blocks;
-  slots_.resize(static_cast<size_t>(threads) * sizeof(double));
+  slots_.resize(static_cast<size_t>(threads) * sizeof(gpu::Two<double>));
   const EmulatedMemory::Open open(memory_);
   for (int64_t block = 0; block < blocks; ++block) {
     shared_.assign(static_cast<size_t>(shape.shared_bytes), '\xff');  // NaN: nothing may count on what is there
