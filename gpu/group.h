@@ -69,9 +69,9 @@ struct Elements {
   }
 };
 
-// Four neighbours: one 16-byte access in f32.
+// Four neighbours: one access, of 16 bytes in f32, 8 in codes of two bytes, 4 in codes of one.
 template <class T>
-struct alignas(16) Four {
+struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) Four {
   T v[4];
 };
 template <class T>

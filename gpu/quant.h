@@ -145,17 +145,22 @@ struct StashRanges {
   int64_t rows, width, groups, pieces;
   const T* x;
   T* range_of_piece;
+  bool whole;  // of_fours() of each row's part in a group
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const int64_t part = width / groups;
+    const int64_t part = width / groups, fours = ceil_div(part, 4);
     for (int64_t item = g.block(); item < groups * pieces; item += g.blocks()) {
       const int64_t group = item / pieces;
       const Range range = Range{0, rows}.piece(item % pieces, pieces);
       T low = static_cast<T>(INFINITY), high = -static_cast<T>(INFINITY);
-      for (int64_t e = g.thread(); e < (range.end - range.begin) * part; e += g.threads()) {
-        const T value = x[(range.begin + e / part) * width + group * part + e % part];
-        low = value < low ? value : low;
-        high = value > high ? value : high;
+      for (int64_t e = g.thread(); e < (range.end - range.begin) * fours; e += g.threads()) {
+        const int64_t j = e % fours * 4;
+        const Four<T> values = read_four(x + (range.begin + e / fours) * width + group * part, j, part, whole);
+        for (int l = 0; l < 4; ++l) {
+          if (j + l >= part) continue;
+          low = values.v[l] < low ? values.v[l] : low;
+          high = values.v[l] > high ? values.v[l] : high;
+        }
       }
       low = g.reduce(low, Smallest{});
       high = g.reduce(high, Largest{});
@@ -193,7 +198,30 @@ struct StashPair {
   }
 };
 
-// A thread codes four neighbours with one Philox draw. `whole`: x is read, and codes are written, four at a time.
+// The range of an entry's group, for a thread that visits neighbours in order.
+template <class T>
+struct StashGroup {
+  int64_t group, groups, inside, part;
+  const T* used;
+  T size, low;
+  KERNEL StashGroup(int64_t first, int64_t groups, int64_t part, const T* used)
+      : group(first / part % groups),
+        groups(groups),
+        inside(first % part),
+        part(part),
+        used(used),
+        size(used[2 * group]),
+        low(used[2 * group + 1]) {}
+  KERNEL void next() {
+    if (++inside < part) return;
+    inside = 0;
+    group = group + 1 < groups ? group + 1 : 0;
+    size = used[2 * group];
+    low = used[2 * group + 1];
+  }
+};
+
+// A thread codes four neighbours with one Philox draw.
 template <class T>
 struct StashCodes {
   int64_t count, groups, part;
@@ -201,68 +229,84 @@ struct StashCodes {
   uint8_t* codes;
   uint32_t site;
   const StepScalars* step;
-  bool whole;
+  bool aligned;  // of_fours(), but for the last ones
   KERNEL void operator()(int64_t four) const {
     const uint64_t before = step->part * static_cast<uint64_t>((count + 3) / 4);  // of earlier parts
     const Philox::Block drawn = Philox{step->seed, static_cast<uint32_t>(step->step), site}.draw(before + static_cast<uint64_t>(four));
     const int64_t first = 4 * four;
+    const bool whole = aligned && first + 4 <= count;
     const Four<T> values = read_four(x, first, count, whole);
-    int64_t group = first / part % groups, inside = first % part;
-    uint32_t all = 0;
-    for (int l = 0; l < 4 && first + l < count; ++l) {
+    StashGroup<T> group(first, groups, part, used);
+    Four<uint8_t> out;
+    for (int l = 0; l < 4; ++l) {
       const T u = static_cast<T>(uniform_half(drawn.v[l]));
-      const uint32_t code = static_cast<uint32_t>(stash_code(values.v[l], used[2 * group + 1], T(255) / used[2 * group], u));
-      if (whole)
-        all |= code << 8 * l;
-      else
-        codes[first + l] = static_cast<uint8_t>(code);
-      if (++inside < part) continue;
-      inside = 0;
-      group = group + 1 < groups ? group + 1 : 0;
+      out.v[l] = static_cast<uint8_t>(stash_code(values.v[l], group.low, T(255) / group.size, u));
+      group.next();
     }
-    if (whole) *reinterpret_cast<uint32_t*>(codes + first) = all;  // little endian: the first code is the lowest byte
+    write_four(codes, first, count, whole, out);
   }
 };
 
 template <class T>
 struct StashLoad {
-  int64_t width, part;
+  int64_t count, groups, part;
   T* x;
   const uint8_t* codes;
   const T* used;
-  KERNEL void operator()(int64_t i) const {
-    const int64_t group = i % width / part;
-    x[i] = static_cast<T>(codes[i]) * (used[2 * group] / T(255)) + used[2 * group + 1];
+  bool aligned;  // of_fours(), but for the last ones
+  KERNEL void operator()(int64_t four) const {
+    const int64_t first = 4 * four;
+    const bool whole = aligned && first + 4 <= count;
+    const Four<uint8_t> in = read_four(codes, first, count, whole);
+    StashGroup<T> group(first, groups, part, used);
+    Four<T> out;
+    for (int l = 0; l < 4; ++l) {
+      out.v[l] = static_cast<T>(in.v[l]) * (group.size / T(255)) + group.low;
+      group.next();
+    }
+    write_four(x, first, count, whole, out);
   }
 };
 
 // ---- bf16 -----------------------------------------------------------------------------------------------------
 
+// `step` is null: to the nearest, else at random; the words of a Philox block are four.
 template <class T>
 struct Bf16Keep {
-  uint16_t* codes;
-  const T* x;
-  KERNEL void operator()(int64_t i) const { codes[i] = bf16_of(static_cast<float>(x[i])); }
-};
-// Four entries a thread, as the words of a block are four.
-template <class T>
-struct Bf16AtRandom {
   int64_t count;
   uint16_t* codes;
   const T* x;
   uint32_t site;
   const StepScalars* step;
+  bool aligned;  // of_fours(), but for the last ones
   KERNEL void operator()(int64_t four) const {
-    const Philox::Block drawn = Philox{step->seed, static_cast<uint32_t>(step->step), site}.draw(static_cast<uint64_t>(four));
-    for (int64_t i = 4 * four; i < 4 * four + 4 && i < count; ++i)
-      codes[i] = bf16_at_random(static_cast<float>(x[i]), drawn.word(static_cast<uint64_t>(i)));
+    const int64_t first = 4 * four;
+    const bool whole = aligned && first + 4 <= count;
+    const Four<T> in = read_four(x, first, count, whole);
+    Four<uint16_t> out;
+    if (step) {
+      const Philox::Block drawn = Philox{step->seed, static_cast<uint32_t>(step->step), site}.draw(static_cast<uint64_t>(four));
+      for (int l = 0; l < 4; ++l) out.v[l] = bf16_at_random(static_cast<float>(in.v[l]), drawn.v[l]);
+    } else {
+      for (int l = 0; l < 4; ++l) out.v[l] = bf16_of(static_cast<float>(in.v[l]));
+    }
+    write_four(codes, first, count, whole, out);
   }
 };
 template <class T>
 struct Bf16Load {
+  int64_t count;
   T* x;
   const uint16_t* codes;
-  KERNEL void operator()(int64_t i) const { x[i] = static_cast<T>(from_bf16(codes[i])); }
+  bool aligned;  // of_fours(), but for the last ones
+  KERNEL void operator()(int64_t four) const {
+    const int64_t first = 4 * four;
+    const bool whole = aligned && first + 4 <= count;
+    const Four<uint16_t> in = read_four(codes, first, count, whole);
+    Four<T> out;
+    for (int l = 0; l < 4; ++l) out.v[l] = static_cast<T>(from_bf16(in.v[l]));
+    write_four(x, first, count, whole, out);
+  }
 };
 
 // ---- the ops --------------------------------------------------------------------------------------------------------
@@ -314,12 +358,12 @@ void GpuOps<M>::body(const op::Int8Keep& args) {
     const int64_t pieces = std::clamp<int64_t>(std::min(rows, 512 / groups), 1, kMostPieces);
     T* found = machine_.template scratch<T>(2 * groups * pieces);
     if (args.x.count() > 0)
-      machine_.launch(over_items(groups * pieces, ceil_div(rows, pieces) * part),
-                      StashRanges<T>{rows, width, groups, pieces, args.x.data<T>(), found});
+      machine_.launch(over_items(groups * pieces, ceil_div(rows, pieces) * ceil_div(part, 4)),
+                      StashRanges<T>{rows, width, groups, pieces, args.x.data<T>(), found, of_fours(part, args.x.data<T>())});
     each(groups, StashPair<T>{pieces, args.x.count() > 0, static_cast<T>(args.decay), found, args.range.data<T>(), args.used.data<T>()});
-    const bool whole = of_fours(args.x.count(), args.x.data<T>()) && reinterpret_cast<uintptr_t>(args.codes.raw()) % 4 == 0;
+    const bool aligned = of_fours(0, args.x.data<T>(), bytes_in(args.codes));
     each(ceil_div(args.x.count(), 4), StashCodes<T>{args.x.count(), groups, part, args.x.data<T>(), args.used.data<T>(),
-                                                    bytes_in(args.codes), args.site, scalars_in(args.step), whole});
+                                                    bytes_in(args.codes), args.site, scalars_in(args.step), aligned});
   });
 }
 
@@ -328,8 +372,10 @@ void GpuOps<M>::body(const op::Int8Load& args) {
   begin(args, args.x.shape());
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    each(args.x.count(),
-         StashLoad<T>{args.x.size(1), args.x.size(1) / args.groups, args.x.data<T>(), bytes_in(args.codes), args.used.data<T>()});
+    const int64_t count = args.x.count(), groups = args.groups;
+    T* x = args.x.data<T>();
+    const uint8_t* codes = bytes_in(args.codes);
+    each(ceil_div(count, 4), StashLoad<T>{count, groups, args.x.size(1) / groups, x, codes, args.used.data<T>(), of_fours(0, x, codes)});
   });
 }
 
@@ -338,10 +384,10 @@ void GpuOps<M>::body(const op::Bf16Keep& args) {
   begin(args, args.x.shape());
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    if (args.step)
-      return each(ceil_div(args.x.count(), 4), Bf16AtRandom<T>{args.x.count(), args.codes.data<uint16_t>(), args.x.data<T>(), args.site,
-                                                               scalars_in(args.step)});
-    each(args.x.count(), Bf16Keep<T>{args.codes.data<uint16_t>(), args.x.data<T>()});
+    const T* x = args.x.data<T>();
+    uint16_t* codes = args.codes.data<uint16_t>();
+    each(ceil_div(args.x.count(), 4),
+         Bf16Keep<T>{args.x.count(), codes, x, args.site, args.step ? scalars_in(args.step) : nullptr, of_fours(0, x, codes)});
   });
 }
 
@@ -350,7 +396,9 @@ void GpuOps<M>::body(const op::Bf16Load& args) {
   begin(args, args.x.shape());
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    each(args.x.count(), Bf16Load<T>{args.x.data<T>(), args.codes.data<uint16_t>()});
+    T* x = args.x.data<T>();
+    const uint16_t* codes = args.codes.data<uint16_t>();
+    each(ceil_div(args.x.count(), 4), Bf16Load<T>{args.x.count(), x, codes, of_fours(0, x, codes)});
   });
 }
 

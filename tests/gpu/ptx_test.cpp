@@ -259,6 +259,29 @@ TEST(Ptx, RoundingToTf32) {
   EXPECT_TRUE(std::isnan(std::bit_cast<float>(rounded("7F800001"))));  // none of the bits that are kept
 }
 
+TEST(Ptx, PermutedBytes) {
+  const auto permuted = [](const std::string& selector) {
+    run("mov.b32 %r4, 0x44332211; mov.b32 %r5, 0x887766d5; prmt.b32 %r6, %r4, %r5, " + selector + "; st.global.b32 [%rd1], %r6;", 1);
+    return std::bit_cast<uint32_t>(memory[0]);
+  };
+  EXPECT_EQ(permuted("0x3210U"), 0x44332211u);
+  EXPECT_EQ(permuted("0x7654U"), 0x887766d5u);
+  EXPECT_EQ(permuted("0x5410U"), 0x66d52211u);
+  EXPECT_EQ(permuted("0xFC80U"), 0xffff0011u);  // signs
+}
+
+TEST(Ptx, FieldsOfBits) {
+  const auto field = [](const std::string& from, const std::string& width) {
+    run("mov.b32 %r4, 0x44332211; bfe.u32 %r6, %r4, " + from + ", " + width + "; st.global.b32 [%rd1], %r6;", 1);
+    return std::bit_cast<uint32_t>(memory[0]);
+  };
+  EXPECT_EQ(field("8", "8"), 0x22u);
+  EXPECT_EQ(field("0", "32"), 0x44332211u);
+  EXPECT_EQ(field("24", "16"), 0x44u);
+  EXPECT_EQ(field("4", "0"), 0u);
+  EXPECT_EQ(field("32", "8"), 0u);
+}
+
 TEST(Ptx, BlocksHaveTheirNumbers) {
   run("mov.u32 %r4, %ctaid.x; mov.u32 %r5, %nctaid.x; mad.lo.s32 %r6, %r5, 100, %r4; cvt.rn.f32.u32 %f1, %r6; "
       "mul.wide.u32 %rd3, %r4, 4; add.s64 %rd3, %rd1, %rd3; setp.ne.s32 %p1, %r1, 0; @%p1 bra $L_end; st.global.f32 [%rd3], %f1; $L_end:",

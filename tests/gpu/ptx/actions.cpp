@@ -273,6 +273,21 @@ Table make() {
   t.add<uint32_t, uint32_t, uint32_t>("mul.hi.u32", [](uint32_t a, uint32_t b) { return uint64_t{a} * b >> 32; });
   t.add<uint32_t, uint32_t>("clz.b32", [](uint32_t a) { return std::countl_zero(a); });
   t.add<uint32_t, uint32_t>("popc.b32", [](uint32_t a) { return std::popcount(a); });
+  t.add<uint32_t, uint32_t, uint32_t, uint32_t>("bfe.u32", [](uint32_t a, uint32_t from, uint32_t width) {
+    from &= 0xff, width &= 0xff;
+    if (from >= 32) return 0u;
+    return width >= 32 ? a >> from : a >> from & ((1u << width) - 1);
+  });
+  // Each half-byte of the selector chooses one of the eight bytes of b and a; its upper bit: that byte's sign instead.
+  t.add<uint32_t, uint32_t, uint32_t, uint32_t>("prmt.b32", [](uint32_t a, uint32_t b, uint32_t selector) {
+    const uint64_t from = uint64_t{b} << 32 | a;
+    uint32_t out = 0;
+    for (int i = 0; i < 4; ++i) {
+      const uint32_t choice = selector >> 4 * i & 15, byte = static_cast<uint32_t>(from >> 8 * (choice & 7)) & 0xff;
+      out |= (choice < 8 ? byte : byte < 0x80 ? 0u : 0xffu) << 8 * i;
+    }
+    return out;
+  });
   t.add<uint32_t, uint32_t, uint32_t>("bmsk.clamp.b32", [](uint32_t from, uint32_t width) {
     if (from >= 32) return 0u;
     const uint32_t ones = width >= 32 ? ~0u : (1u << width) - 1;
