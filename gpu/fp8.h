@@ -11,6 +11,15 @@ namespace comera::gpu {
 struct Fp8Operand {
   const float* x;
   int64_t rows, k, row_step, term_step;
+  bool whole;  // of_fours() of what lies side by side
+
+  Fp8Operand(const float* x, int64_t rows, int64_t k, int64_t row_step, int64_t term_step)
+      : x(x),
+        rows(rows),
+        k(k),
+        row_step(row_step),
+        term_step(term_step),
+        whole(of_fours(term_step == 1 ? k : rows, x) && (term_step == 1 ? row_step : term_step) % 4 == 0) {}
 };
 
 // largest (pieces) = largest |entry| of each piece of the operand; NaN is skipped.
@@ -22,12 +31,13 @@ struct Fp8Largest {
   KERNEL void operator()(Group& g) const {
     const bool terms_inside = of.term_step == 1;
     const int64_t inside = terms_inside ? of.k : of.rows, step = terms_inside ? of.row_step : of.term_step;
+    const int64_t fours = ceil_div(inside, 4), lines = terms_inside ? of.rows : of.k;
     for (int64_t piece = g.block(); piece < pieces; piece += g.blocks()) {
-      const Range range = Range{0, of.rows * of.k}.piece(piece, pieces);
+      const Range range = Range{0, lines * fours}.piece(piece, pieces);
       float most = 0;
       for (int64_t i = range.begin + g.thread(); i < range.end; i += g.threads()) {
-        const float value = of.x[i / inside * step + i % inside];
-        most = Largest{}(most, value < 0 ? -value : value);
+        const Four<float> values = read_four(of.x + i / fours * step, i % fours * 4, inside, of.whole);
+        for (const float value : values.v) most = Largest{}(most, value < 0 ? -value : value);
       }
       most = g.reduce(most, Largest{});
       if (g.thread() == 0) largest[piece] = most;
@@ -53,33 +63,51 @@ struct Fp8Scales {
   }
 };
 
-// codes (padded rows, padded k) = the scaled operand, zeros in the padding. Square tiles in shared memory make reads and writes
-// coalesced for both layouts of the operand.
+// codes (padded rows, padded k) = the scaled operand, zeros in the padding. An operand whose rows lie side by side is turned in square
+// tiles of shared memory, so that both reads and writes are coalesced.
 struct Fp8Codes {
   static constexpr int kSide = 32, kLine = kSide + 1;
   static constexpr int64_t kSharedBytes = kSide * kLine * static_cast<int64_t>(sizeof(float));
   Fp8Operand of;
-  int64_t padded_rows, padded_k;
+  int64_t padded_rows, padded_k;  // multiples of 4
   const float* scale;
   uint8_t* codes;
 
   int64_t tiles() const { return ceil_div(padded_rows, kSide) * ceil_div(padded_k, kSide); }
   template <class Group>
   KERNEL void operator()(Group& g) const {
+    const float factor = *scale;
+    const auto write = [&](int64_t row, int64_t term, const Four<float>& values) {
+      Four<uint8_t> out;
+      for (int l = 0; l < 4; ++l) out.v[l] = e4m3_of(values.v[l] * factor);
+      four_at(codes + row * padded_k + term) = out;
+    };
+    if (of.term_step == 1) {
+      const int64_t fours = padded_k / 4;
+      for (int64_t i = first_element(g); i < padded_rows * fours; i += all_threads(g)) {
+        const int64_t row = i / fours, term = i % fours * 4;
+        write(row, term, row < of.rows && term < of.k ? read_four(of.x + row * of.row_step, term, of.k, of.whole) : Four<float>{});
+      }
+      return;
+    }
     float* tile = g.template shared<float>();
     const int64_t across = ceil_div(padded_k, kSide), all = ceil_div(padded_rows, kSide) * across;
-    const float factor = *scale;
+    constexpr int kFours = kSide / 4;
     for (int64_t item = g.block(); item < all; item += g.blocks()) {
       const int64_t first_row = item / across * kSide, first_term = item % across * kSide;
-      for (int i = g.thread(); i < kSide * kSide; i += g.threads()) {
-        const int slow = i / kSide, fast = i % kSide, r = of.term_step == 1 ? slow : fast, t = of.term_step == 1 ? fast : slow;
+      for (int i = g.thread(); i < kSide * kFours; i += g.threads()) {
+        const int t = i / kFours, r = i % kFours * 4;
         const int64_t row = first_row + r, term = first_term + t;
-        tile[r * kLine + t] = row < of.rows && term < of.k ? of.x[row * of.row_step + term * of.term_step] : 0.0f;
+        Four<float> values = {};
+        if (row < of.rows && term < of.k) values = read_four(of.x + term * of.term_step, row, of.rows, of.whole);
+        for (int l = 0; l < 4; ++l) tile[(r + l) * kLine + t] = values.v[l];
       }
       g.sync();
-      for (int i = g.thread(); i < kSide * kSide; i += g.threads()) {
-        const int64_t row = first_row + i / kSide, term = first_term + i % kSide;
-        if (row < padded_rows && term < padded_k) codes[row * padded_k + term] = e4m3_of(tile[i / kSide * kLine + i % kSide] * factor);
+      for (int i = g.thread(); i < kSide * kFours; i += g.threads()) {
+        const int r = i / kFours, t = i % kFours * 4;
+        Four<float> values;
+        for (int l = 0; l < 4; ++l) values.v[l] = tile[r * kLine + t + l];
+        if (first_row + r < padded_rows && first_term + t < padded_k) write(first_row + r, first_term + t, values);
       }
       g.sync();
     }
@@ -120,12 +148,13 @@ struct Fp8Converted {
   uint8_t* codes;
 };
 
-// Below this many multiply-adds, or with a side below this, the product takes TF32: the conversions would cost more than they save.
-inline constexpr int64_t kLeastFp8Work = int64_t{1} << 24, kLeastFp8Side = 16;
+// With a side below this the product takes TF32: the conversions would cost more than they save. Measured on an H200: in FP8 the skinny
+// products of tensor trains took 60 % longer.
+inline constexpr int64_t kLeastFp8Side = 512;
 
 template <class M>
 bool GpuOps<M>::in_fp8(const ColumnGemm<float>& p, bool aligned) {
-  if (machine_.products() != Products::fp8 || p.m * p.n * p.k < kLeastFp8Work || std::min({p.m, p.n, p.k}) < kLeastFp8Side) return false;
+  if (machine_.products() != Products::fp8 || std::min({p.m, p.n, p.k}) < kLeastFp8Side) return false;
   // Column-major: entry (row, term) of op(A) is at row + term * lda, or transposed; of op(B)^T at term + row * ldb.
   const Fp8Converted<M> a(machine_, {p.a, p.m, p.k, p.ta ? p.lda : 1, p.ta ? 1 : p.lda});
   const Fp8Converted<M> b(machine_, {p.b, p.n, p.k, p.tb ? 1 : p.ldb, p.tb ? p.ldb : 1});

@@ -1,7 +1,9 @@
 // Products of E4M3: near the product of the plain numbers, exactly the product of the rounded ones, in planned memory.
+#include <utility>
+
 #include "core/ops/small_floats.h"
-#include "tests/ops/cases/cases.h"
 #include "tests/gpu/emulated_machine.h"
+#include "tests/ops/cases/cases.h"
 
 namespace comera::test {
 namespace {
@@ -36,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Fp8Products,
 
 TEST_P(Fp8Products, AreOfRoundedOperands) {
   CpuOps cpu(1);
-  for (const Shapes& s : {Shapes{256, 272, 256}, {300, 250, 261}, {1100, 17, 900}, {16, 1024, 1040}})
+  for (const Shapes& s : {Shapes{512, 528, 512}, {600, 523, 517}, {1100, 513, 900}, {512, 1024, 1040}})
     for (const bool ta : {false, true})
       for (const bool tb : {false, true}) {
         SCOPED_TRACE((Shape{s.m, s.n, s.k}.text()) + (ta ? " A^T" : "") + (tb ? " B^T" : ""));
@@ -62,23 +64,24 @@ TEST_P(Fp8Products, AreOfRoundedOperands) {
 TEST(Fp8Product, IsOnlyWorthItForLargeOnes) {
   EmulatedDevice device({.threads = 1});
   device.set_products(Products::fp8);
-  Array<float> c({64, 64}), wide({512, 15});
-  device.ops().gemm(Tensor(c), Tensor(uniform<float>({64, 64}, 1)), false, Tensor(uniform<float>({64, 64}, 2)), false);
-  device.ops().gemm(Tensor(wide), Tensor(uniform<float>({512, 4096}, 1)), false, Tensor(uniform<float>({4096, 15}, 2)), false);
-  Array<double> doubles({256, 256});
-  const auto square = uniform<double>({256, 256}, 1);
+  const auto multiply = [&](int64_t m, int64_t n, int64_t k) {
+    Runner r(device);
+    device.ops().gemm(r.out<float>({m, n}), r.in(uniform<float>({m, k}, 1)), false, r.in(uniform<float>({k, n}, 2)), false);
+    return std::exchange(device.machine().fp8_products, 0);
+  };
+  for (const Shapes& s : {Shapes{64, 64, 64}, {512, 511, 2048}, {511, 2048, 512}, {2048, 512, 511}}) EXPECT_EQ(multiply(s.m, s.n, s.k), 0);
+  EXPECT_EQ(multiply(512, 512, 512), 1);
+  Array<double> doubles({512, 512});
+  const auto square = uniform<double>({512, 512}, 1);
   device.ops().gemm(Tensor(doubles), Tensor(square), false, Tensor(square), false);
   EXPECT_EQ(device.machine().fp8_products, 0);
   device.set_products(Products::bf16);
-  Array<float> large({256, 256});
-  const auto floats = uniform<float>({256, 256}, 1);
-  device.ops().gemm(Tensor(large), Tensor(floats), false, Tensor(floats), false);
-  EXPECT_EQ(device.machine().fp8_products, 0);
+  EXPECT_EQ(multiply(512, 512, 512), 0);
 }
 
 // The working memory of a dry call is that of the real one, and only what the plan is for counts.
 TEST(Fp8Product, WorkingMemoryIsPlanned) {
-  for (const Shapes& s : {Shapes{256, 272, 256}, {300, 250, 261}}) {
+  for (const Shapes& s : {Shapes{512, 528, 512}, {600, 523, 517}}) {
     EmulatedDevice device({.threads = 1});
     const Tensor a(nullptr, {s.m, s.k}, DType::f32), b(nullptr, {s.k, s.n}, DType::f32), c(nullptr, {s.m, s.n}, DType::f32);
     const auto planned = [&](Products how) {
@@ -108,14 +111,14 @@ TEST(Fp8Product, ABiasIsAPassOfItsOwn) {
   CpuOps cpu(1);
   device.set_products(Products::fp8);
   Runner r(device);
-  const auto x = uniform<float>({320, 256}, 1), w = uniform<float>({256, 256}, 2), b = uniform<float>({256}, 3),
-             dy = uniform<float>({320, 256}, 4);
-  const Tensor y = r.out<float>({320, 256}), dw = r.out<float>({256, 256}), db = r.out<float>({256});
+  const auto x = uniform<float>({640, 512}, 1), w = uniform<float>({512, 512}, 2), b = uniform<float>({512}, 3),
+             dy = uniform<float>({640, 512}, 4);
+  const Tensor y = r.out<float>({640, 512}), dw = r.out<float>({512, 512}), db = r.out<float>({512});
   device.ops().linear(y, r.in(x), r.in(w), r.in(b));
   device.ops().linear_backward(dw, db, r.in(dy), r.in(x));
   EXPECT_EQ(device.machine().fp8_products, 2);
   EXPECT_EQ(device.machine().fused, 0);
-  Array<float> got({320, 256}), expected({320, 256}), sums({256}), expected_sums({256}), unused({256, 256});
+  Array<float> got({640, 512}), expected({640, 512}), sums({512}), expected_sums({512}), unused({512, 512});
   device.download(got.v.data(), y.raw(), y.bytes());
   device.download(sums.v.data(), db.raw(), db.bytes());
   cpu.linear(expected, rounded(x), rounded(w), b);
@@ -129,7 +132,7 @@ TEST(Fp8Product, UnsupportedShapesAreMultipliedInTf32) {
   CpuOps cpu(1);
   device.set_products(Products::fp8);
   Runner r(device);
-  const auto a = uniform<float>({300, 261}, 1), b = uniform<float>({250, 261}, 2), start = uniform<float>({300, 250}, 3);
+  const auto a = uniform<float>({600, 517}, 1), b = uniform<float>({523, 517}, 2), start = uniform<float>({600, 523}, 3);
   Array<float> c = start, expected = start;
   const Tensor out = r.out(start);
   device.ops().gemm(out, r.in(a), false, r.in(b), true, 0.7, 0.5);
@@ -150,7 +153,7 @@ TEST(CudaFp8, EqualsTheEmulatedProduct) {
     GTEST_SKIP() << error.what() << ": " << error.why();
   }
   CpuOps cpu(1);
-  for (const Shapes& s : {Shapes{256, 272, 256}, {300, 250, 261}, {1100, 17, 900}, {1024, 3072, 768}}) {
+  for (const Shapes& s : {Shapes{512, 528, 512}, {600, 523, 517}, {1100, 513, 900}, {1024, 3072, 768}}) {
     SCOPED_TRACE((Shape{s.m, s.n, s.k}.text()));
     const auto a = uniform<float>({s.m, s.k}, 1), b = uniform<float>({s.n, s.k}, 2), start = uniform<float>({s.m, s.n}, 3);
     Array<float> c = start, expected = start;
@@ -208,10 +211,10 @@ class CudaRefusals : public ::testing::Test {
   Array<float> product(Products how) {
     device_->set_products(how);
     Runner r(*device_);
-    const auto a = uniform<float>({256, 272}, 1), b = uniform<float>({272, 256}, 2);
-    const Tensor out = r.out<float>({256, 256});
+    const auto a = uniform<float>({512, 528}, 1), b = uniform<float>({528, 512}, 2);
+    const Tensor out = r.out<float>({512, 512});
     device_->ops().gemm(out, r.in(a), false, r.in(b), false);
-    Array<float> c({256, 256});
+    Array<float> c({512, 512});
     device_->download(c.v.data(), out.raw(), out.bytes());
     return c;
   }
