@@ -22,6 +22,7 @@ struct NormForward {
     const T count = static_cast<T>(columns);
     const int64_t held = whole ? columns : 0;
     const int skipped = whole ? kHeld : 0;
+    // Below, `four` is `whole` where the compiler knows it: whatever is kept.
     Four<T> kept[kHeld];
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
       const int64_t first = row * columns;
@@ -50,30 +51,30 @@ struct NormForward {
       // Each thread reads only entries that it wrote.
       const T* in = branch ? sum + first : x + first;
       T part = 0;
-      const auto add = [&](const Four<T>& a, int64_t j) {
+      const auto add = [&](const Four<T>& a, int64_t j, bool four) {
         for (int l = 0; l < 4; ++l)
-          if (j + l < columns) part += a.v[l];
+          if (four || j + l < columns) part += a.v[l];
       };
       if (centred) {
-        each_held<kHeld>(g, held, [&](int s, int64_t j) { add(kept[s], j); });
-        each_further(g, skipped, columns, [&](int64_t j) { add(read_four(in, j, columns, whole), j); });
+        each_held<kHeld>(g, held, [&](int s, int64_t j) { add(kept[s], j, true); });
+        each_further(g, skipped, columns, [&](int64_t j) { add(read_four(in, j, columns, whole), j, whole); });
       }
       const T average = centred ? g.reduce(part, Sum{}) / count : T(0);
       part = 0;
-      const auto add_square = [&](const Four<T>& a, int64_t j) {
+      const auto add_square = [&](const Four<T>& a, int64_t j, bool four) {
         for (int l = 0; l < 4; ++l)
-          if (j + l < columns) part += (a.v[l] - average) * (a.v[l] - average);
+          if (four || j + l < columns) part += (a.v[l] - average) * (a.v[l] - average);
       };
-      each_held<kHeld>(g, held, [&](int s, int64_t j) { add_square(kept[s], j); });
-      each_further(g, skipped, columns, [&](int64_t j) { add_square(read_four(in, j, columns, whole), j); });
+      each_held<kHeld>(g, held, [&](int s, int64_t j) { add_square(kept[s], j, true); });
+      each_further(g, skipped, columns, [&](int64_t j) { add_square(read_four(in, j, columns, whole), j, whole); });
       const T inverse = T(1) / std::sqrt(g.reduce(part, Sum{}) / count + eps);
-      const auto write = [&](Four<T> a, int64_t j) {
-        const Four<T> by = read_four(gamma, j, columns, whole), to = centred ? read_four(beta, j, columns, whole) : Four<T>{};
+      const auto write = [&](Four<T> a, int64_t j, bool four) {
+        const Four<T> by = read_four(gamma, j, columns, four), to = centred ? read_four(beta, j, columns, four) : Four<T>{};
         for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average) * inverse * by.v[l] + to.v[l];
-        write_four(y + first, j, columns, whole, a);
+        write_four(y + first, j, columns, four, a);
       };
-      each_held<kHeld>(g, held, [&](int s, int64_t j) { write(kept[s], j); });
-      each_further(g, skipped, columns, [&](int64_t j) { write(read_four(in, j, columns, whole), j); });
+      each_held<kHeld>(g, held, [&](int s, int64_t j) { write(kept[s], j, true); });
+      each_further(g, skipped, columns, [&](int64_t j) { write(read_four(in, j, columns, whole), j, whole); });
       if (g.thread() == 0) {
         if (centred) mean[row] = average;
         rstd[row] = inverse;
@@ -117,40 +118,40 @@ struct NormBackward {
         each_held<kHeld>(g, held, [&](int s, int64_t j) { xhat[s] = four_at(x + first + j); });
         Two<T> part = {};
         // Normalises x, adds to the sums, and multiplies dy by gamma.
-        const auto add = [&](Four<T>& a, Four<T>& b, Four<T>& to_gamma, Four<T>& to_beta, int64_t j) {
-          const Four<T> by = read_four(gamma, j, columns, whole);
+        const auto add = [&](Four<T>& a, Four<T>& b, Four<T>& to_gamma, Four<T>& to_beta, int64_t j, bool four) {
+          const Four<T> by = read_four(gamma, j, columns, four);
           for (int l = 0; l < 4; ++l) {
             b.v[l] = (b.v[l] - average) * inverse;
             to_gamma.v[l] += a.v[l] * b.v[l];
             to_beta.v[l] += a.v[l];
             a.v[l] *= by.v[l];
-            if (j + l < columns) {
+            if (four || j + l < columns) {
               part.a += a.v[l];
               part.b += a.v[l] * b.v[l];
             }
           }
         };
-        each_held<kHeld>(g, held, [&](int s, int64_t j) { add(d[s], xhat[s], of_gamma[s], of_beta[s], j); });
+        each_held<kHeld>(g, held, [&](int s, int64_t j) { add(d[s], xhat[s], of_gamma[s], of_beta[s], j, true); });
         each_further(g, skipped, columns, [&](int64_t j) {
           Four<T> a = read_four(dy + first, j, columns, whole), b = read_four(x + first, j, columns, whole);
           Four<T> to_gamma = read_four(dgamma, j, columns, whole), to_beta = {};
           if (centred) to_beta = read_four(dbeta, j, columns, whole);
-          add(a, b, to_gamma, to_beta, j);
+          add(a, b, to_gamma, to_beta, j, whole);
           write_four(dgamma, j, columns, whole, to_gamma);
           if (centred) write_four(dbeta, j, columns, whole, to_beta);
         });
         part = g.reduce(part, Sum{});
         const T g_mean = centred ? part.a / count : T(0), gx_mean = part.b / count;
-        const auto write = [&](const Four<T>& a, const Four<T>& b, int64_t j) {
+        const auto write = [&](const Four<T>& a, const Four<T>& b, int64_t j, bool four) {
           Four<T> out;
           for (int l = 0; l < 4; ++l) out.v[l] = inverse * (a.v[l] - g_mean - b.v[l] * gx_mean);
-          write_four(dsum + first, j, columns, whole, out);
+          write_four(dsum + first, j, columns, four, out);
           if (!dbranch) return;
           const uint32_t bits = words.keeps(first + j);
           for (int l = 0; l < 4; ++l) out.v[l] = words.apply(out.v[l], bits, l);
-          write_four(dbranch + first, j, columns, whole, out);
+          write_four(dbranch + first, j, columns, four, out);
         };
-        each_held<kHeld>(g, held, [&](int s, int64_t j) { write(d[s], xhat[s], j); });
+        each_held<kHeld>(g, held, [&](int s, int64_t j) { write(d[s], xhat[s], j, true); });
         each_further(g, skipped, columns, [&](int64_t j) {
           Four<T> a = read_four(dy + first, j, columns, whole), b = read_four(x + first, j, columns, whole);
           const Four<T> by = read_four(gamma, j, columns, whole);
@@ -158,7 +159,7 @@ struct NormBackward {
             a.v[l] *= by.v[l];
             b.v[l] = (b.v[l] - average) * inverse;
           }
-          write(a, b, j);
+          write(a, b, j, whole);
         });
       }
       each_held<kHeld>(g, held, [&](int s, int64_t j) {
