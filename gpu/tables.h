@@ -88,7 +88,7 @@ SortedTokens sort_tokens(Machine& machine, const Tensor& ids, int64_t ids_end, i
 }
 
 // Tokens of a run: enough runs to fill a device, few enough that their sums stay small beside the tokens' gradients.
-inline int64_t run_length(int64_t tokens) { return std::clamp<int64_t>(tokens / 1024, 4, 32); }
+inline int64_t run_length(int64_t tokens, int64_t runs) { return std::clamp<int64_t>(tokens / runs, 4, 32); }
 
 // term(g, to, part, tokens, count): part `part` of to (width) = the sum over some sorted tokens of one row. The part of a row that began
 // in an earlier run goes to partial (runs, width), at its run; all else to sum (rows, width).
@@ -113,42 +113,39 @@ struct SumsOfRuns {
   }
 };
 
-// Adds what later runs have of a row to what its first one has: of kWarp columns, in kParts parts, whatever the launch shape. The items of
-// the first run see to ids outside.
+// Adds what later runs have of a row to what its first one has. An item is kBlock columns of the row that goes on where a run begins; those
+// of the first run see to ids outside.
 template <class T>
 struct FoldRuns {
-  static constexpr int kParts = kBlock / kWarp;
+  static constexpr int kAtOnce = 16;  // reads in flight
   SortedTokens sorted;
   int64_t width, runs, length;
   T* sum;
   const T* partial;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    T* sums = g.template shared<T>();  // (kParts, kWarp)
-    const int64_t strips = ceil_div(width, kWarp);
+    const int64_t strips = ceil_div(width, kBlock);
     for (int64_t item = g.block(); item < runs * strips; item += g.blocks()) {
-      const int64_t run = item / strips, columns = item % strips * kWarp, at = run * length, key = sorted.keys[at];
+      const int64_t run = item / strips, begin = item % strips * kBlock, end = begin + kBlock < width ? begin + kBlock : width;
+      const int64_t at = run * length, key = sorted.keys[at];
       if (run == 0) {
-        for (int i = g.thread(); i < kWarp && columns + i < width && sorted.any_outside(); i += g.threads()) sum[columns + i] = T(NAN);
+        for (int64_t column = begin + g.thread(); column < end && sorted.any_outside(); column += g.threads()) sum[column] = T(NAN);
         continue;
       }
       const bool began_before = sorted.keys[at - 1] == key, earlier = at > length && sorted.keys[at - length - 1] == key;
       if (!began_before || earlier || !sorted.adds(key)) continue;  // earlier: it is another item's
-      const Range later{run, ceil_div(sorted.first(key + 1), length)};
-      for (int i = g.thread(); i < kParts * kWarp; i += g.threads()) {
-        const int64_t column = columns + i % kWarp;
-        const Range part = later.piece(i / kWarp, kParts);
-        T total = 0;
-        for (int64_t r = part.begin; r < part.end && column < width; ++r) total += partial[r * width + column];
-        sums[i] = total;
+      for (int64_t column = begin + g.thread(); column < end; column += g.threads()) {
+        T total = sum[key * width + column];
+        for (int64_t first = run; first < runs && sorted.keys[first * length] == key; first += kAtOnce) {
+          T more[kAtOnce];
+          for (int l = 0; l < kAtOnce; ++l) {
+            const int64_t r = first + l;
+            more[l] = r < runs && sorted.keys[r * length] == key ? partial[r * width + column] : T(0);
+          }
+          for (int l = 0; l < kAtOnce; ++l) total += more[l];
+        }
+        sum[key * width + column] = total;
       }
-      g.sync();
-      for (int i = g.thread(); i < kWarp && columns + i < width; i += g.threads()) {
-        T total = sum[key * width + columns + i];
-        for (int part = 0; part < kParts; ++part) total += sums[part * kWarp + i];
-        sum[key * width + columns + i] = total;
-      }
-      g.sync();
     }
   }
 };
@@ -156,16 +153,16 @@ struct FoldRuns {
 // sum (rows, width), which sort_tokens has cleared, by `term`, whose blocks have this shape for one run.
 template <class T, class Machine, class Term>
 void row_sums(Machine& machine, T* sum, const SortedTokens& sorted, int64_t width, const Term& term, LaunchShape shape) {
-  const int64_t length = run_length(sorted.count), runs = ceil_div(sorted.count, length), parts = shape.blocks;
+  const int64_t length = run_length(sorted.count, Term::kRuns), runs = ceil_div(sorted.count, length), parts = shape.blocks;
   T* partial = machine.template scratch<T>(runs * width);
   shape.blocks = std::min(runs * parts, kMostBlocks);
   machine.launch(shape, SumsOfRuns<T, Term>{sorted, width, runs, length, parts, term, sum, partial});
-  machine.launch(over_items(runs * ceil_div(width, kWarp), kBlock, kBlock * sizeof(T)),
-                 FoldRuns<T>{sorted, width, runs, length, sum, partial});
+  machine.launch(over_items(runs * ceil_div(width, kBlock), width), FoldRuns<T>{sorted, width, runs, length, sum, partial});
 }
 
 template <class T>
 struct RowsOfTokens {
+  static constexpr int64_t kRuns = 512;
   const T* dy;
   int64_t width;
   bool by_four;
@@ -313,6 +310,7 @@ struct TtmLookup {
 // it, which the block keeps in shared memory (lists.h).
 template <class T>
 struct TtmGradient {
+  static constexpr int64_t kRuns = 1024;  // a token takes long
   using Products = SmallProducts<T>;
   TtmHalves<T> h;
   const int* ids;
