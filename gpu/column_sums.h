@@ -6,7 +6,6 @@
 namespace comera::gpu {
 
 inline constexpr int64_t kRowsAPiece = 4, kMostRowPieces = 1024;  // many, since what is read at once has to fill a GPU's memory bus
-inline constexpr int64_t kMostPieces = 128;                       // of what one thread adds up (FoldPieces)
 inline int64_t row_pieces(int64_t rows) { return std::clamp<int64_t>(rows / kRowsAPiece, 1, kMostRowPieces); }
 
 // partial (pieces, kSums, columns) = sums over the rows of a piece, where term(row, column, sums) adds to sums[kSums].
@@ -26,20 +25,6 @@ struct ColumnPartials {
       for (int64_t row = range.begin; row < range.end; ++row) term(row, column, sums);
       for (int i = 0; i < Term::kSums; ++i) partial[(piece * Term::kSums + i) * columns + column] = sums[i];
     }
-  }
-};
-
-// Adds the pieces: sum = the sum of partial (pieces, count) over the pieces, one thread an element.
-template <class T, int kSums>
-struct FoldPieces {
-  static_assert(kSums == 1);
-  T* sums[kSums];
-  const T* partial;
-  int64_t columns, pieces;
-  KERNEL void operator()(int64_t at) const {
-    T total = partial[at];
-    for (int64_t piece = 1; piece < pieces; ++piece) total += partial[piece * columns + at];
-    sums[0][at] = total;
   }
 };
 
