@@ -355,6 +355,7 @@ void GpuOps<M>::body(const op::Int8Keep& args) {
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
     const int64_t rows = args.x.size(0), width = args.x.size(1), groups = args.groups, part = width / groups;
+    constexpr int64_t kMostPieces = 128;  // one thread compares what they found
     const int64_t pieces = std::clamp<int64_t>(std::min(rows, 512 / groups), 1, kMostPieces);
     T* found = machine_.template scratch<T>(2 * groups * pieces);
     if (args.x.count() > 0)
