@@ -8,9 +8,7 @@ namespace comera {
 // round the result to 11 bits.
 HD float exp_of_score(float x) {
 #ifdef __CUDA_ARCH__
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.442695041f));
-  return y;
+  return fast::exp2_normal(x * 1.442695041f);
 #else
   return fast::exp(x);
 #endif
