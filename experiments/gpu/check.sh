@@ -144,12 +144,14 @@ case $which in
     torch=""
     [[ $python == *" with "* ]] && torch=1
     for batch in 64 1 32 128; do
-      for kind in tf32/true tf32/false bf16/true fp32/true; do
-        IFS=/ read -r matmul probabilities <<<"$kind"
+      for kind in tf32/true/false tf32/false/false tf32/false/true bf16/true/false fp32/true/false; do
+        IFS=/ read -r matmul probabilities waist <<<"$kind"
         [[ $matmul != fp32 || $batch == 64 ]] || continue
-        name=step-$matmul-$probabilities-$batch
-        bench "$name" "$batch" 30 --set "train.matmul=$matmul" --set "model.encoder.keep_probabilities=$probabilities"
-        row "$name" "CoMERA Studio, tensor trains, $matmul products, probabilities $([[ $probabilities == true ]] && echo kept || echo recomputed)" "$batch" $?
+        name=step-$matmul-$probabilities-$waist-$batch
+        bench "$name" "$batch" 30 --set "train.matmul=$matmul" --set "model.encoder.keep_probabilities=$probabilities" --set "method.waist=$waist"
+        kept="probabilities $([[ $probabilities == true ]] && echo kept || echo recomputed)"
+        [[ $waist == false ]] || kept="wide tensors recomputed"
+        row "$name" "CoMERA Studio, tensor trains, $matmul products, $kept" "$batch" $?
       done
       if [[ $batch == 64 ]]; then
         for kind in tt/adamw/bf16/bf16 tt/adamw/fp8/bf16 dense/adamw/tf32/exact dense/galore/tf32/exact; do

@@ -37,7 +37,7 @@ if (($# > 0)); then
 fi
 if [[ -n $capability ]]; then
   cmake -S . -B build/gpu-check -DCMAKE_BUILD_TYPE=Release -DCOMERA_CUDA=on "-DCMAKE_CUDA_ARCHITECTURES=$capability-real" \
-    "-DCMAKE_PREFIX_PATH=$PWD/$kit/usr" "-DCOMERA_PYPI_DIR=$PWD/$kit/pypi"
+    "-DCMAKE_PREFIX_PATH=$PWD/$kit/usr" "-DCOMERA_PYPI_DIR=$PWD/$kit/pypi" -DCMAKE_DISABLE_FIND_PACKAGE_Freetype=ON
   cmake --build build/gpu-check --parallel "$(nproc)" --target comera test_gpu
   install -D -s -t "$kit/bin" build/gpu-check/bin/comera build/gpu-check/bin/test_gpu
 fi
