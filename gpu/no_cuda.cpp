@@ -1,12 +1,9 @@
 // Stub of the CUDA backend for builds without nvcc or with COMERA_CUDA=off.
-#include <iterator>
-
 #include "core/ops/device.h"
-#include "gpu/never_run.h"
 
 namespace comera {
 
-CudaStatus cuda_status() { return {false, COMERA_NO_CUDA_REASON, {}, {std::begin(gpu::kNeverRun), std::end(gpu::kNeverRun)}, {}}; }
+CudaStatus cuda_status() { return {false, COMERA_NO_CUDA_REASON, {}, {}}; }
 
 std::unique_ptr<Device> open_cuda_device(int) {
   throw Error(ErrorCode::device, "this program was built without CUDA", COMERA_NO_CUDA_REASON,

@@ -39,16 +39,11 @@ void add_doctor(Verb& program, Context& context) {
     const unsigned threads = std::thread::hardware_concurrency();
     const std::string cuda_text = !cuda.built            ? "not built in: " + cuda.reason
                                   : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
-                                                         : "built in (" + cuda.toolkit + "), " + devices_text(cuda) + "; " + cuda.reason;
+                                                         : "built in (" + cuda.toolkit + "), " + devices_text(cuda);
     if (context.json) {
       print_json({{"version", version_number()},
                   {"commit", version_commit()},
-                  {"cuda",
-                   {{"built", cuda.built},
-                    {"toolkit", cuda.toolkit},
-                    {"devices", cuda.devices},
-                    {"reason", cuda.reason},
-                    {"never_run", cuda.never_run}}},
+                  {"cuda", {{"built", cuda.built}, {"toolkit", cuda.toolkit}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
                   {"cpu", cpu},
                   {"blas", blas_name()},
                   {"threads", threads},
@@ -70,9 +65,6 @@ void add_doctor(Verb& program, Context& context) {
                                                   {"log of the window", log_path()},
                                                   {"assets", assets_folder()},
                                                   {"presets", presets}};
-    if (!cuda.never_run.empty())
-      rows.push_back({"not run on a GPU", "these parts of the CUDA backend have never run on a device; GPU figures are pending:"});
-    for (const std::string& what : cuda.never_run) rows.push_back({"", "- " + what});
     print_table(context, {"component", "state"}, rows);
     return 0;
   });

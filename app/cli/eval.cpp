@@ -28,7 +28,7 @@ struct Loaded {
 Loaded load(const Context& context, const Options& options) {
   Loaded loaded;
   loaded.input = std::make_unique<InputFile>(options.data);
-  loaded.device = open_device(options.device);
+  loaded.device = open_device(device_to_begin_on(options.device));
   loaded.scorer = std::make_unique<Scorer>(model_file(context, options.model, options.step).path, *loaded.device);
   const RunConfig& config = loaded.scorer->config();
   DataSpec spec = data_spec(config);

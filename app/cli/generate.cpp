@@ -20,7 +20,7 @@ int generate(const Context& context, const Options& options) {
   if (options.prompt.empty())
     throw Error(ErrorCode::usage, "the prompt is empty", "a model continues a given text",
                 "leave out --prompt to begin with a line of its own");
-  const std::unique_ptr<Device> device = open_device(options.device);
+  const std::unique_ptr<Device> device = open_device(device_to_begin_on(options.device));
   TextWriter writer(model_file(context, options.model, options.step).path, options.vocab, *device);
   const Sampling sampling{options.temperature, options.top, static_cast<uint64_t>(options.seed)};
   const std::string text = writer.write(options.prompt, options.tokens, sampling, [&](std::string_view more) {

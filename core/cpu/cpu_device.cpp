@@ -149,10 +149,14 @@ std::unique_ptr<Device> open_cpu_device(int threads) {
 
 std::unique_ptr<Device> open_device(const std::string& name, int threads) {
   if (name == "cpu") return open_cpu_device(threads);
-  if (name == "auto") return open_cpu_device(threads);  // the CUDA ops have never run on a device: only by name
+  if (name == "auto") return open_cpu_device(threads);
   if (const std::optional<int> index = cuda_index(name)) return open_cuda_device(*index);
   throw Error(ErrorCode::device, "there is no device \"" + name + "\"", "devices are named cpu, cuda:0, cuda:1, ... or auto",
-              "cuda:0 is the first GPU, auto takes the CPU");
+              "cuda:0 is the first GPU, auto takes it if there is one");
+}
+
+std::string device_to_begin_on(const std::string& name, const CudaStatus& status) {
+  return name == "auto" && !status.devices.empty() ? "cuda:0" : name;
 }
 
 std::string blas_name() { return std::string(COMERA_BLAS_NAME) + ", kernel " + blas::kernel_name(); }

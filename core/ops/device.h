@@ -97,17 +97,19 @@ class Device : public Allocator {
   virtual void abandon_capture() noexcept {}
 };
 
-// "cpu", "cuda:0", or "auto" (the CPU, as long as CUDA is unproven). threads 0 = every core. Throws Error(device).
+// "cpu", "cuda:0", or "auto" (the CPU). threads 0 = every core. Throws Error(device).
 std::unique_ptr<Device> open_device(const std::string& name, int threads = 0);
 
 struct CudaStatus {
   bool built = false;  // nvcc was there when this program was built
   std::string reason;  // for people: why there is no device, or a remark on those found
   std::vector<std::string> devices;
-  std::vector<std::string> never_run;  // parts that no device has run yet (gpu/never_run.h)
-  std::string toolkit;                 // of the build: "nvcc 13.0.88", "nvcc 13.0.88 from PyPI"
+  std::string toolkit;  // of the build: "nvcc 13.0.88", "nvcc 13.0.88 from PyPI"
 };
-CudaStatus cuda_status();                              // gpu/
+CudaStatus cuda_status();  // gpu/
+// What "auto" means for what begins now: "cuda:0" where there is a GPU. A run keeps the name, so it goes on where it began, and what was
+// stored as "auto" goes on on the CPU. Other names stay.
+std::string device_to_begin_on(const std::string& name, const CudaStatus& status = cuda_status());
 std::unique_ptr<Device> open_cuda_device(int index);   // gpu/, throws Error(device)
 std::unique_ptr<Device> open_cpu_device(int threads);  // core/cpu
 std::string blas_name();                               // core/cpu: library and kernel in use

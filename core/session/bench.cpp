@@ -43,7 +43,7 @@ double peak_rss() {
 }  // namespace
 
 StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
-  const std::unique_ptr<Device> device = open_device(config.train.device, static_cast<int>(config.train.threads));
+  const std::unique_ptr<Device> device = open_device(device_to_begin_on(config.train.device), static_cast<int>(config.train.threads));
   StepBench bench;
   bench.steps = steps;
   std::vector<double> total, grad, update;
@@ -105,7 +105,7 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
 }
 
 std::vector<GemmRate> bench_gemm(const RunConfig& config) {
-  const std::unique_ptr<Device> device = open_device(config.train.device, static_cast<int>(config.train.threads));
+  const std::unique_ptr<Device> device = open_device(device_to_begin_on(config.train.device), static_cast<int>(config.train.threads));
   Memory memory(*device);
   std::vector<GemmRate> rates = {{"reference", 2048, 2048, 2048, false, false, 0, 0, 0}};
   Engine engine(config, *device);

@@ -108,6 +108,7 @@ RunStart Runner::record_of(const RunConfig& config, const std::string& parent, i
 }
 
 void Runner::begin_new() {
+  if (!start_.open && start_.device.empty()) start_.config.train.device = device_to_begin_on(start_.config.train.device);
   make_trainer(start_.config);
   check_changes();
   check_room_to_begin("", 0);

@@ -18,7 +18,7 @@ std::unique_ptr<Device> planning_device(const std::string& name) {
 }  // namespace
 
 Forecast make_forecast(const RunConfig& config, const LiveRanks& ranks) {
-  const std::unique_ptr<Device> device = planning_device(config.train.device);
+  const std::unique_ptr<Device> device = planning_device(device_to_begin_on(config.train.device));
   Engine engine(config, *device, [&](ParamSet& params) {
     if (!ranks.empty()) set_ranks(params, ranks);
   });

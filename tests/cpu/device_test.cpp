@@ -29,6 +29,9 @@ TEST(CpuDevice, Opens) {
   EXPECT_TRUE(named(1, "CPU, 1 thread"));
   EXPECT_TRUE(named(3, "CPU, 3 threads"));
   EXPECT_NE(open_device("auto"), nullptr);
+  EXPECT_EQ(device_to_begin_on("auto", {}), "auto");
+  EXPECT_EQ(device_to_begin_on("auto", {.built = true, .devices = {"a", "b"}}), "cuda:0");
+  EXPECT_EQ(device_to_begin_on("cpu", {.built = true, .devices = {"a"}}), "cpu");
   EXPECT_FALSE(blas_name().empty());
 }
 
