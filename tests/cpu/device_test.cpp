@@ -30,8 +30,10 @@ TEST(CpuDevice, Opens) {
   EXPECT_TRUE(named(3, "CPU, 3 threads"));
   EXPECT_NE(open_device("auto"), nullptr);
   EXPECT_EQ(device_to_begin_on("auto", {}), "auto");
-  EXPECT_EQ(device_to_begin_on("auto", {.built = true, .devices = {"a", "b"}}), "cuda:0");
-  EXPECT_EQ(device_to_begin_on("cpu", {.built = true, .devices = {"a"}}), "cpu");
+  CudaStatus two;
+  two.devices = {"one GPU", "another"};
+  EXPECT_EQ(device_to_begin_on("auto", two), "cuda:0");
+  EXPECT_EQ(device_to_begin_on("cpu", two), "cpu");
   EXPECT_FALSE(blas_name().empty());
 }
 
