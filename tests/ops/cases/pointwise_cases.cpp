@@ -155,7 +155,7 @@ struct Waist {
 };
 
 void add_waists(std::vector<Case>& cases) {
-  for (const Waist& w : {Waist{3, 4, 9, 5}, {1, 2, 1, 1}, {70, 31, 200, 30}, {300, 8, 70, 33}, {40, 70, 33, 68}, {0, 3, 4, 2}})
+  for (const Waist& w : {Waist{3, 4, 9, 5}, {1, 2, 1, 1}, {70, 31, 100, 30}, {2100, 2, 3, 2}, {40, 70, 33, 68}, {0, 3, 4, 2}})
     add_case(cases, "waist_" + Shape{w.tokens, w.a, w.wide, w.b}.text(), [w](Runner& r, auto type) {
       using T = decltype(type);
       const double near = tolerance<T>(1e-4, 1e-12);
@@ -165,6 +165,7 @@ void add_waists(std::vector<Case>& cases) {
       const Tensor bias = r.in(uniform<T>({w.b}, 5));
       const auto empty = [&](Shape shape) { return Mat(r.out(Array<T>(shape, static_cast<T>(NAN)), near), shape[0], shape[1]); };
       for (const Activation kind : kKinds) {
+        if (kind != Activation::gelu && w.tokens != 3) continue;
         r.ops().run(op::WaistActivation{kind, empty({w.tokens, w.b}), t, right, left, kind == Activation::silu ? Tensor() : bias});
         r.ops().run(
             op::WaistActivationBackward{kind, empty({w.tokens, w.a}), empty({w.a, w.wide}), empty({w.wide, w.b}), dy, t, right, left});
