@@ -155,6 +155,8 @@ std::unique_ptr<Device> open_device(const std::string& name, int threads) {
               "cuda:0 is the first GPU, auto takes it if there is one");
 }
 
+// The status is known once the driver is loaded, which a run on the CPU does not need.
+std::string device_to_begin_on(const std::string& name) { return name == "auto" ? device_to_begin_on(name, cuda_status()) : name; }
 std::string device_to_begin_on(const std::string& name, const CudaStatus& status) {
   return name == "auto" && !status.devices.empty() ? "cuda:0" : name;
 }

@@ -107,9 +107,10 @@ struct CudaStatus {
   std::string toolkit;  // of the build: "nvcc 13.0.88", "nvcc 13.0.88 from PyPI"
 };
 CudaStatus cuda_status();  // gpu/
-// What "auto" means for what begins now: "cuda:0" where there is a GPU. A run keeps the name, so it goes on where it began, and what was
-// stored as "auto" goes on on the CPU. Other names stay.
-std::string device_to_begin_on(const std::string& name, const CudaStatus& status = cuda_status());
+// The device of a run that begins now: for "auto" the first GPU, if there is one; other names stay. A run stores the result and resumes
+// there; a run that was stored with "auto" resumes on the CPU.
+std::string device_to_begin_on(const std::string& name);
+std::string device_to_begin_on(const std::string& name, const CudaStatus& status);
 std::unique_ptr<Device> open_cuda_device(int index);   // gpu/, throws Error(device)
 std::unique_ptr<Device> open_cpu_device(int threads);  // core/cpu
 std::string blas_name();                               // core/cpu: library and kernel in use
