@@ -148,8 +148,8 @@ struct Fp8Converted {
   uint8_t* codes;
 };
 
-// With a side below this the product takes TF32: the conversions would cost more than they save. Measured on an H200: in FP8 the skinny
-// products of tensor trains took 60 % longer.
+// With a side below this the product takes TF32: the conversions would cost more than they save. On an H200 a step of six encoders, whose
+// products are skinny, took 23.6 ms in FP8 and 10.6 in TF32.
 inline constexpr int64_t kLeastFp8Side = 512;
 
 template <class M>
