@@ -24,25 +24,11 @@ struct StripTiles {
   AttentionTiles<float> t;
   bool whole;  // of_fours(): rows of probabilities
 
-  // tile (kRows, kWidth) = rows [first, ...) of a sequence, rounded; 0 past its `n` rows. All of a thread's loads are on their way at once.
+  // tile (kRows, kWidth) = rows [first, ...) of a sequence of n.
   template <int kRows, class Group>
   KERNEL void load(const Group& g, float* tile, const float* from, int64_t step, int first, int n) const {
-    constexpr int kAcross = kWidth / 4, kFours = kRows * kAcross, kTurns = kFours / kStripThreads<kWidth>;
-    const int wide = static_cast<int>(t.pairs.head_width);
-    from += first * step;
-    for (int start = g.thread(); start < kFours; start += kTurns * g.threads()) {
-      Four<float> fours[kTurns];
-      for (int turn = 0; turn < kTurns; ++turn) {
-        const int e = start + turn * g.threads(), row = e / kAcross, column = e % kAcross * 4;
-        fours[turn] = {};
-        if (e < kFours && first + row < n && column < wide) fours[turn] = read_four(from + row * step, column, wide, t.by_four);
-      }
-      for (int turn = 0; turn < kTurns; ++turn) {
-        const int e = start + turn * g.threads();
-        for (float& x : fours[turn].v) x = tf32_of(x);
-        if (e < kFours) StripLayout::put(tile, kLine, e / kAcross, e % kAcross * 4, fours[turn]);
-      }
-    }
+    load_operand<kRows, kWidth, kStripThreads<kWidth>>(g, tile, from + first * step, step, n - first, static_cast<int>(t.pairs.head_width),
+                                                       t.by_four);
   }
   template <class Group>
   KERNEL void load_keys(const Group& g, float* tile, const float* from, const Pair& pair, int first) const {

@@ -14,6 +14,7 @@
 // pairs as well. StripRows has a number for each row that the thread shares in, by slot; each_row(body(row, slot)) visits each row once.
 #pragma once
 #include "core/base/hd.h"
+#include "core/ops/small_floats.h"
 #include "gpu/group.h"
 
 namespace comera::gpu {
@@ -31,5 +32,25 @@ struct StripLayout {
     four_at(tile + row * line + (flipped ? column ^ 8 : column)) = flipped ? Four<float>{{x.v[2], x.v[3], x.v[0], x.v[1]}} : x;
   }
 };
+
+// tile (kRows, kWidth) of an operand, row stride kWidth + 4, = rows of a matrix, rounded; 0 behind its `rows` rows and `columns` columns.
+// `step` from row to row, `fours`: of_fours(). All loads of a thread are on their way at once, where the block has kThreads.
+template <int kRows, int kWidth, int kThreads, class Group>
+KERNEL void load_operand(const Group& g, float* tile, const float* from, int64_t step, int rows, int columns, bool fours) {
+  constexpr int kAcross = kWidth / 4, kFours = kRows * kAcross, kTurns = kFours / kThreads;
+  for (int start = g.thread(); start < kFours; start += kTurns * g.threads()) {
+    Four<float> read[kTurns];
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int e = start + turn * g.threads(), row = e / kAcross, column = e % kAcross * 4;
+      read[turn] = {};
+      if (e < kFours && row < rows && column < columns) read[turn] = read_four(from + row * step, column, columns, fours);
+    }
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int e = start + turn * g.threads();
+      for (float& x : read[turn].v) x = tf32_of(x);
+      if (e < kFours) StripLayout::put(tile, kWidth + 4, e / kAcross, e % kAcross * 4, read[turn]);
+    }
+  }
+}
 
 }  // namespace comera::gpu

@@ -59,21 +59,8 @@ struct WaistTiles {
   // tile (kRows, kThin) = rows [first, first + kRows) of m.
   template <int kRows, class Group>
   KERNEL static void load_rows(const Group& g, float* tile, const WaistMatrix& m, int64_t first) {
-    constexpr int kAcross = kThin / 4, kFours = kRows * kAcross, kTurns = kFours / kThreads;
-    for (int start = g.thread(); start < kFours; start += kTurns * g.threads()) {
-      Four<float> fours[kTurns];
-      for (int turn = 0; turn < kTurns; ++turn) {
-        const int e = start + turn * g.threads(), row = e / kAcross, column = e % kAcross * 4;
-        fours[turn] = {};
-        if (e < kFours && first + row < m.rows && column < m.columns)
-          fours[turn] = read_four(m.x + (first + row) * m.ld, column, m.columns, m.fours);
-      }
-      for (int turn = 0; turn < kTurns; ++turn) {
-        const int e = start + turn * g.threads();
-        for (float& x : fours[turn].v) x = tf32_of(x);
-        if (e < kFours) StripLayout::put(tile, kLine, e / kAcross, e % kAcross * 4, fours[turn]);
-      }
-    }
+    const int rows = m.rows - first < kRows ? static_cast<int>(m.rows - first) : kRows;
+    load_operand<kRows, kThin, kThreads>(g, tile, m.x + first * m.ld, m.ld, rows, static_cast<int>(m.columns), m.fours);
   }
   // tile (kRows, kThin) = columns [first, first + kRows) of m, each as a row.
   template <int kRows, class Group>
