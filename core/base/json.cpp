@@ -293,6 +293,8 @@ Json read_json_file(const std::string& path) {
   return parse_json(text.str(), path);
 }
 
+std::string json_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
   std::string best;
   int best_distance = std::max<int>(2, static_cast<int>(name.size()) / 3) + 1;

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 struct FieldEntry {  // one leaf of the tree, for lists, forms and completion
   std::string path;  // "model.attention.rank"
   FieldInfo info;
-  std::string type;  // "int", "number", "bool", "text", "int list"
+  std::string type;   // "int", "number", "bool", "text", "int list"
   std::string value;  // as JSON text
 };
 
@@ -28,6 +28,8 @@ std::vector<FieldEntry> fields_list(const FieldsFn& config);
 // Parses JSON with comments; throws Error(config) with line and column.
 Json parse_json(const std::string& text, const std::string& source_name);
 Json read_json_file(const std::string& path);
+// On one line that ends with "\n"; what is not UTF-8 is replaced.
+std::string json_line(const Json& json);
 
 // The entry of `known` nearest to `name` by edit distance, or "" when none is near.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known);

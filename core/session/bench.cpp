@@ -6,14 +6,13 @@
 #include <chrono>
 #include <set>
 
+#include "core/base/clock.h"
 #include "core/data/random_rows.h"
 #include "core/train/engine.h"
 #include "core/train/forecast.h"
 
 namespace comera {
 namespace {
-
-double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;

@@ -62,8 +62,6 @@ void export_wide(const RunReader& reader, const std::vector<std::string>& ids, s
   }
 }
 
-std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
 // A text that should be JSON, as JSON; else as a text.
 Json json_or_text(const std::string& text) {
   Json json = Json::parse(text, nullptr, false);
@@ -125,10 +123,10 @@ void export_csv(const RunReader& reader, const std::vector<std::string>& ids, st
 
 void export_jsonl(const RunReader& reader, const std::vector<std::string>& ids, std::ostream& out) {
   for (const std::string& id : ids) {
-    out << line_of(run_to_json(reader, id));
+    out << json_line(run_to_json(reader, id));
     Json line;
     const auto write = [&] {
-      if (!line.is_null()) out << line_of(line);
+      if (!line.is_null()) out << json_line(line);
     };
     reader.each_metric(id, [&](int64_t step, double wall_time, const std::string& name, double value) {
       if (line.is_null() || line["step"] != step) {
@@ -143,25 +141,25 @@ void export_jsonl(const RunReader& reader, const std::vector<std::string>& ids, 
     });
     write();
     for (const RankRow& row : reader.rank_history(id))
-      out << line_of({{"type", "rank"}, {"run", id}, {"step", row.step}, {"layer", row.layer}, {"bond", row.bond}, {"rank", row.rank}});
+      out << json_line({{"type", "rank"}, {"run", id}, {"step", row.step}, {"layer", row.layer}, {"bond", row.bond}, {"rank", row.rank}});
     for (const MemoryRow& row : reader.memory(id))
-      out << line_of({{"type", "memory"}, {"run", id}, {"step", row.step}, {"purpose", row.purpose}, {"bytes", row.bytes}});
+      out << json_line({{"type", "memory"}, {"run", id}, {"step", row.step}, {"purpose", row.purpose}, {"bytes", row.bytes}});
     for (const EventRow& row : reader.events(id))
-      out << line_of({{"type", "event"},
-                      {"run", id},
-                      {"seq", row.seq},
-                      {"step", row.step},
-                      {"kind", row.kind},
-                      {"time", row.time},
-                      {"body", json_or_text(row.body)}});
+      out << json_line({{"type", "event"},
+                        {"run", id},
+                        {"seq", row.seq},
+                        {"step", row.step},
+                        {"kind", row.kind},
+                        {"time", row.time},
+                        {"body", json_or_text(row.body)}});
     for (const CheckpointRow& row : reader.checkpoints(id))
-      out << line_of({{"type", "checkpoint"},
-                      {"run", id},
-                      {"step", row.step},
-                      {"path", row.path},
-                      {"bytes", row.bytes},
-                      {"kind", row.kind},
-                      {"time", row.time}});
+      out << json_line({{"type", "checkpoint"},
+                        {"run", id},
+                        {"step", row.step},
+                        {"path", row.path},
+                        {"bytes", row.bytes},
+                        {"kind", row.kind},
+                        {"time", row.time}});
   }
   out.flush();
   check(out);

@@ -25,8 +25,6 @@ namespace {
 constexpr const char* kMark = ".spill-";
 constexpr const char* kEnding = ".jsonl";
 
-std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
 bool merged_before(Database& db, const std::string& token) {
   Statement statement(db, "SELECT 1 FROM spills WHERE token = ?");
   return statement.bind(token).step();
@@ -118,13 +116,13 @@ std::vector<Found> find_spills(const std::string& store) {
 // ---- Spill -------------------------------------------------------------------------------------------------------
 
 Spill::Spill(const std::string& store, const std::string& run_id, const RunStart& start, double created) : store_(store), run_id_(run_id) {
-  header_ = line_of({{"spill", 1},
-                     {"token", ""},
-                     {"run", run_id},
-                     {"created", created},
-                     {"start", start_to_json(start)},
-                     {"store", identity_of(store)},
-                     {"begun", 0.0}});
+  header_ = json_line({{"spill", 1},
+                       {"token", ""},
+                       {"run", run_id},
+                       {"created", created},
+                       {"start", start_to_json(start)},
+                       {"store", identity_of(store)},
+                       {"begun", 0.0}});
 }
 
 Spill::~Spill() {
@@ -176,7 +174,7 @@ bool Spill::create_in(const std::string& folder) {
   Json header = Json::parse(header_);
   header["token"] = random_text(16);
   header["begun"] = now_s();
-  if (write(file, line_of(header))) {
+  if (write(file, json_line(header))) {
     files_.push_back(file);
     return true;
   }
@@ -189,7 +187,7 @@ bool Spill::append(const std::vector<RunOp>& ops, const MetricNames& names) {
   if (ops.empty()) return true;
   problem_.clear();
   std::string text;
-  for (const RunOp& op : ops) text += line_of(op_to_json(op, names));
+  for (const RunOp& op : ops) text += json_line(op_to_json(op, names));
   if (!files_.empty() && write(files_.back(), text)) return true;
   std::vector<std::string> folders = {""};  // beside the store
   for (const std::string& folder : rescue_folders()) folders.push_back(folder);

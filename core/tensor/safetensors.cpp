@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -238,15 +239,9 @@ void SafetensorsWriter::add(const std::string& name, const std::string& dtype, s
 
 namespace {
 
-uint32_t bits_of(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, 4);
-  return bits;
-}
-
 // The nearest number of 16 bits, of two the even one. NaN stays NaN.
 uint16_t bfloat_of(float x) {
-  const uint32_t bits = bits_of(x);
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
   if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -20,6 +21,7 @@ class Shape {
 
   int rank() const { return rank_; }
   int64_t operator[](int axis) const { return sizes_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)]; }
+  std::vector<int64_t> sizes() const { return {sizes_.begin(), sizes_.begin() + rank_}; }
   void push_back(int64_t size) {
     CHECK(rank_ < kMaxRank && size >= 0, "axis size " << size << " at axis " << rank_);
     sizes_[static_cast<size_t>(rank_++)] = size;

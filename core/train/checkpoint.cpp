@@ -65,19 +65,13 @@ const char* dtype_name(DType dtype) {
   return "U8";
 }
 
-std::vector<int64_t> sizes(const Shape& shape) {
-  std::vector<int64_t> out;
-  for (int axis = 0; axis < shape.rank(); ++axis) out.push_back(shape[axis]);
-  return out;
-}
-
 [[noreturn]] void misfit(const SafetensorsFile& file, const std::string& name, const std::string& why) {
   throw Error(ErrorCode::storage, file.path() + " does not fit this model: " + name, why, "is it a checkpoint of this run?");
 }
 
 void load(Device& device, const SafetensorsFile& file, const std::string& name, const Tensor& tensor) {
   const SafetensorsEntry& entry = file.entry(name);
-  if (entry.shape != sizes(tensor.shape()) || entry.dtype != dtype_name(tensor.dtype()))
+  if (entry.shape != tensor.shape().sizes() || entry.dtype != dtype_name(tensor.dtype()))
     misfit(file, name, "its shape or number format differs, the model has " + tensor.shape().text() + " " + name_of(tensor.dtype()));
   device.upload(tensor.raw(), file.data(name), tensor.bytes());
 }
@@ -164,7 +158,7 @@ void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state,
   HostCopy host;
   Device& device = engine.device();
   const auto add = [&](const std::string& name, const Tensor& tensor) {
-    writer.add(name, dtype_name(tensor.dtype()), sizes(tensor.shape()), host.add(device, tensor));
+    writer.add(name, dtype_name(tensor.dtype()), tensor.shape().sizes(), host.add(device, tensor));
   };
   for (const Param& param : engine.params().params())
     param.stored([&](const std::string& suffix, const Tensor& tensor) { add(param.name + suffix, tensor); });

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/methods/factor_ranks.h"
 #include "core/methods/tables.h"
@@ -13,11 +14,7 @@
 #include "core/train/forecast.h"
 
 namespace comera {
-namespace {
-
-double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
+namespace {}  // namespace
 
 Engine::Engine(const RunConfig& config, Device& device) : Engine(config, device, [](ParamSet&) {}) {}
 

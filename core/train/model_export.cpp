@@ -23,12 +23,6 @@
 namespace comera {
 namespace {
 
-std::vector<int64_t> sizes(const Shape& shape) {
-  std::vector<int64_t> out;
-  for (int axis = 0; axis < shape.rank(); ++axis) out.push_back(shape[axis]);
-  return out;
-}
-
 std::string exported_name(const std::string& name, ExportNames names) {
   if (names == ExportNames::own) return name;
   const std::string official = official_name(name);
@@ -94,7 +88,7 @@ void export_model(const std::string& path, const std::string& output, ExportName
   const double threshold = config.method.comera.train_ranks ? config.method.comera.threshold : -1;
   SafetensorsWriter writer;
   const auto add = [&](const std::string& name, const Shape& shape, const std::vector<double>& values) {
-    writer.add_values(exported_name(name, names), "F32", sizes(shape), values);
+    writer.add_values(exported_name(name, names), "F32", shape.sizes(), values);
   };
   if (dense) {
     each_dense(engine, [&](const HostTensor& tensor) { add(tensor.name, tensor.shape, tensor.values); });

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/config/renamed_settings.h"
 #include "core/records/events.h"
@@ -13,8 +14,6 @@
 
 namespace comera {
 namespace {
-
-double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // The model must fit the data before anything is allocated.
 RunConfig checked(RunConfig config, const Dataset& train, const Dataset* validation) {
