@@ -1,6 +1,7 @@
 #include "app/format.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,15 @@ std::string thousands(double value) {
   std::snprintf(digits, sizeof digits, "%.0f", value);
   std::string text = digits;
   for (int at = static_cast<int>(text.size()) - 3; at > (text[0] == '-' ? 1 : 0); at -= 3) text.insert(static_cast<size_t>(at), 1, ',');
+  return text;
+}
+
+std::string grouped(int64_t value) { return thousands(static_cast<double>(value)); }
+
+std::string counted(int64_t count, const std::string& noun) { return grouped(count) + " " + noun + (count == 1 ? "" : "s"); }
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 

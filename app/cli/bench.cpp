@@ -9,7 +9,7 @@
 namespace comera::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::string config = "encoder6-mnli";
   std::vector<std::string> sets;
   int64_t steps = 20, warmup = 3;
@@ -27,7 +27,7 @@ Json ops_json(const StepBench& bench) {
   return ops;
 }
 
-int step(const Context& context, const Options& options) {
+int step(const Context& context, const BenchOptions& options) {
   const StepBench bench = bench_step(load_config(options.config, options.sets), options.steps, options.warmup);
   if (context.json) {
     print_json(
@@ -68,7 +68,7 @@ int step(const Context& context, const Options& options) {
   return 0;
 }
 
-int layers(const Context& context, const Options& options) {
+int layers(const Context& context, const BenchOptions& options) {
   const StepBench bench = bench_step(load_config(options.config, options.sets), options.steps, options.warmup);
   if (context.json) {
     print_json({{"config", options.config}, {"step_ms", {{"median", bench.ms_median}}}, {"ops", ops_json(bench)}});
@@ -87,7 +87,7 @@ int layers(const Context& context, const Options& options) {
   return 0;
 }
 
-int gemm(const Context& context, const Options& options) {
+int gemm(const Context& context, const BenchOptions& options) {
   const RunConfig config = load_config(options.config, options.sets);
   const std::vector<GemmRate> rates = bench_gemm(config);
   if (context.json) {
@@ -116,8 +116,8 @@ int gemm(const Context& context, const Options& options) {
 void add_bench(Verb& program, Context& context) {
   Verb verb = program.verb("bench", "measure how fast this machine trains a config, and where the time goes");
   verb.needs_verb();
-  const auto options = std::make_shared<Options>();
-  const auto add = [&](const char* name, const char* help, int (*run)(const Context&, const Options&)) {
+  const auto options = std::make_shared<BenchOptions>();
+  const auto add = [&](const char* name, const char* help, int (*run)(const Context&, const BenchOptions&)) {
     Verb inner = verb.verb(name, help);
     inner.option("config", options->config, "preset or file; - for stdin").shows_default();
     inner.settings(options->sets);

@@ -24,6 +24,7 @@ struct Context {  // options of all verbs, and the action that the chosen verb s
 
 // Prints one JSON document that begins with schema_version.
 void print_json(Json document);
+Json number_json(double value);  // null where it is not finite
 // A table: human (aligned) or plain (tab-separated, no header).
 void print_table(const Context& context, const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
 // A line on stderr unless --quiet.

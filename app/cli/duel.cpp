@@ -164,10 +164,9 @@ bool write_figure(const Context& context, const DuelOptions& options, const Duel
   return true;
 }
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json bytes_json(double value) { return std::isfinite(value) ? Json(static_cast<int64_t>(value)) : Json(nullptr); }
 Json spread_json(const Spread& spread) {
-  return {{"mean", number(spread.mean)}, {"deviation", number(spread.deviation)}, {"runs", spread.count}};
+  return {{"mean", number_json(spread.mean)}, {"deviation", number_json(spread.deviation)}, {"runs", spread.count}};
 }
 
 Json method_json(const Duel& duel, const DuelRow& row) {
@@ -179,8 +178,8 @@ Json method_json(const Duel& duel, const DuelRow& row) {
                     {"seed", run.seed},
                     {"status", run.status},
                     {"step", run.summary.step},
-                    {"val_accuracy", number(run.summary.val_accuracy)},
-                    {"val_loss", number(run.summary.val_loss)},
+                    {"val_accuracy", number_json(run.summary.val_accuracy)},
+                    {"val_loss", number_json(run.summary.val_loss)},
                     {"time_s", run.active_s}});
   return {{"method", method.id},
           {"title", method.title},
@@ -196,7 +195,7 @@ Json method_json(const Duel& duel, const DuelRow& row) {
             {"exceeds_limit", exceeds(duel, row.result)}}},
           {"val_accuracy", spread_json(row.result.val_accuracy)},
           {"val_loss", spread_json(row.result.val_loss)},
-          {"step_ms", {{"median", number(row.result.step_ms)}}},
+          {"step_ms", {{"median", number_json(row.result.step_ms)}}},
           {"time_s", row.result.seconds},
           {"pareto", row.on_front},
           {"runs", runs}};

@@ -13,7 +13,7 @@
 namespace comera::cli {
 namespace {
 
-struct Options {
+struct EvalOptions {
   std::string model, data, split = "dev", vocab, output = "-", device = "auto";
   int64_t step = -1;
 };
@@ -25,7 +25,7 @@ struct Loaded {
   std::unique_ptr<Dataset> data;
 };
 
-Loaded load(const Context& context, const Options& options) {
+Loaded load(const Context& context, const EvalOptions& options) {
   Loaded loaded;
   loaded.input = std::make_unique<InputFile>(options.data);
   loaded.device = open_device(device_to_begin_on(options.device));
@@ -45,7 +45,7 @@ Loaded load(const Context& context, const Options& options) {
   return loaded;
 }
 
-int eval(const Context& context, const Options& options) {
+int eval(const Context& context, const EvalOptions& options) {
   const Loaded loaded = load(context, options);
   const Score score = loaded.scorer->score(*loaded.data);
   if (score.examples == 0) throw Error(ErrorCode::config, "the data have no labels", "accuracy and loss need labels", "use comera predict");
@@ -67,7 +67,7 @@ int eval(const Context& context, const Options& options) {
   return 0;
 }
 
-int predict(const Context& context, const Options& options) {
+int predict(const Context& context, const EvalOptions& options) {
   check_stdout(context, options.output);
   const Loaded loaded = load(context, options);
   OutputFile file(options.output);
@@ -93,7 +93,7 @@ int predict(const Context& context, const Options& options) {
 }  // namespace
 
 void add_eval(Verb& program, Context& context) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EvalOptions>();
   const auto shared = [options](Verb verb) {
     verb.option("model", options->model, "run id or name, or a checkpoint file").required();
     verb.option("--data", options->data, "file, folder or data set (default: the run's own); - for stdin");

@@ -24,7 +24,7 @@ namespace comera::cli {
 namespace {
 namespace fs = std::filesystem;
 
-struct Options {
+struct ExportOptions {
   std::string run, to, output, base, names = "own", draw = "curves", theme = "light", config, name, dtype = "float32";
   std::vector<std::string> sets, metrics;
   bool dense = false, folded = false, wide = false;
@@ -41,7 +41,7 @@ int done(const Context& context, const std::string& path) {
 }
 
 // A chart or diagram as SVG or PNG bytes, drawn by the window's code.
-std::string picture(const Context& context, const Options& options) {
+std::string picture(const Context& context, const ExportOptions& options) {
   Replay replay(store_to_read(context), options.run);
   if (options.step >= 0) replay.seek(options.step);
   choose_theme(theme_of_name(options.theme).value_or(ThemeKind::light));
@@ -68,7 +68,7 @@ int tell_difference(const Context& context, const char* kind, const std::string&
 }
 
 // The folder that the run or one of its ancestors began with.
-std::string base_of(const Context& context, const Options& options) {
+std::string base_of(const Context& context, const ExportOptions& options) {
   if (!options.base.empty()) return options.base;
   if (!fs::is_regular_file(options.run)) {
     const std::string store = store_to_read(context);
@@ -83,7 +83,7 @@ std::string base_of(const Context& context, const Options& options) {
 }
 
 // huggingface, peft, gguf: for programs that read models of text.
-int export_text_model(const Context& context, const Options& options) {
+int export_text_model(const Context& context, const ExportOptions& options) {
   const bool file_is_one = options.to == "gguf";
   const std::vector<std::string> types =
       file_is_one ? std::vector<std::string>{"float32", "float16", "q8_0"} : std::vector<std::string>{"float32", "bfloat16", "float16"};
@@ -100,7 +100,7 @@ int export_text_model(const Context& context, const Options& options) {
   return tell_difference(context, "folder", options.output, export_folder(file, options.output, options.dtype));
 }
 
-int export_run(const Context& context, const Options& options) {
+int export_run(const Context& context, const ExportOptions& options) {
   if (options.to == "huggingface" || options.to == "peft" || options.to == "gguf") return export_text_model(context, options);
   if (options.to == "safetensors") {
     const auto [file, stem] = model_file(context, options.run, options.step);
@@ -147,7 +147,7 @@ int export_run(const Context& context, const Options& options) {
 }
 
 // A model folder's config and weights, with the settings that are asked for.
-RunConfig folder_run(const Options& options) {
+RunConfig folder_run(const ExportOptions& options) {
   RunConfig config = config_of_folder(options.run);
   if (!options.config.empty()) {
     RunConfig given = load_config(options.config, {});
@@ -160,7 +160,7 @@ RunConfig folder_run(const Options& options) {
 }
 
 // A safetensors model or a model folder becomes a finished run with one checkpoint, so that eval, predict and fork work on it.
-int import_file(const Context& context, const Options& options) {
+int import_file(const Context& context, const ExportOptions& options) {
   const bool folder = is_model_folder(options.run);
   if (!folder && fs::path(options.run).extension() != ".safetensors") {
     const InputFile input(options.run);
@@ -193,7 +193,7 @@ int import_file(const Context& context, const Options& options) {
 }  // namespace
 
 void add_export(Verb& program, Context& context) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExportOptions>();
   Verb export_verb = program.verb("export", "export a run as csv, jsonl, TensorBoard events, a trace or a picture, or its model");
   export_verb.option("run", options->run, "run id or name; for safetensors also a checkpoint file").required();
   export_verb

@@ -10,13 +10,13 @@
 namespace comera::cli {
 namespace {
 
-struct Options {
+struct GenerateOptions {
   std::string model, prompt = "\n", vocab, device = "auto";
   int64_t step = -1, tokens = 200, top = 0, seed = 0;
   double temperature = 1;
 };
 
-int generate(const Context& context, const Options& options) {
+int generate(const Context& context, const GenerateOptions& options) {
   if (options.prompt.empty())
     throw Error(ErrorCode::usage, "the prompt is empty", "a model continues a given text",
                 "leave out --prompt to begin with a line of its own");
@@ -37,7 +37,7 @@ int generate(const Context& context, const Options& options) {
 }  // namespace
 
 void add_generate(Verb& program, Context& context) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<GenerateOptions>();
   Verb verb = program.verb("generate", "write text with a language model");
   verb.option("model", options->model, "run id or name, or a checkpoint file").required();
   verb.option("--prompt", options->prompt, "text to continue (default: a new line)");

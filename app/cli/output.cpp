@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,8 @@
 #include "core/base/numbers.h"
 
 namespace comera::cli {
+
+Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 void print_json(Json document) {
   Json out = {{"schema_version", kSchemaVersion}};

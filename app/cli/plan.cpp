@@ -10,7 +10,7 @@
 namespace comera::cli {
 namespace {
 
-Json memory_json(const MemoryByPurpose& memory) {
+Json peak_json(const MemoryByPurpose& memory) {
   Json json = {{"peak_bytes", memory.total()}};
   for (int i = 0; i < kPurposes; ++i) json["by_purpose"][name_of(static_cast<Purpose>(i))] = memory.bytes[static_cast<size_t>(i)];
   return json;
@@ -34,7 +34,7 @@ void print_plan_json(const std::string& name, const Forecast& forecast, const st
                      {"dense_equivalent", forecast.dense_equivalent},
                      {"tensorised_dense_equivalent", forecast.tensorised_dense}}},
                    {"compression", {{"model", forecast.model_compression()}, {"tensorised", forecast.tensorised_compression()}}},
-                   {"memory", memory_json(forecast.memory)},
+                   {"memory", peak_json(forecast.memory)},
                    {"flops", {{"step", forecast.work.gemm_flops}}},
                    {"traffic", {{"step_bytes", forecast.work.other_bytes}}},
                    {"layers", layers}};
@@ -93,7 +93,7 @@ Json methods_json(const std::vector<MethodPlan>& plans) {
   for (const MethodPlan& plan : plans) {
     Json method = {{"method", plan.id}, {"title", plan.title}};
     if (plan.forecast)
-      method.update({{"memory", memory_json(plan.forecast->memory)},
+      method.update({{"memory", peak_json(plan.forecast->memory)},
                      {"parameters", plan.forecast->parameters},
                      {"trainable", plan.forecast->trainable},
                      {"flops", plan.forecast->work.gemm_flops}});

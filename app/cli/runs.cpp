@@ -15,7 +15,6 @@
 namespace comera::cli {
 namespace {
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 std::string text(double value, int digits = 4) { return std::isnan(value) ? "-" : significant(value, digits); }
 
 Json run_json(const RunRow& run) {
@@ -28,14 +27,14 @@ Json run_json(const RunRow& run) {
           {"stage", s.stage},
           {"step", s.step},
           {"total_steps", s.total_steps},
-          {"train_loss", number(s.train_loss)},
-          {"val_loss", number(s.val_loss)},
-          {"val_accuracy", number(s.val_accuracy)},
-          {"entries", number(s.entries)},
-          {"bytes", number(s.bytes)},
-          {"compression", number(s.compression)},
-          {"peak_bytes", number(s.peak_bytes)},
-          {"step_ms", number(s.step_ms)},
+          {"train_loss", number_json(s.train_loss)},
+          {"val_loss", number_json(s.val_loss)},
+          {"val_accuracy", number_json(s.val_accuracy)},
+          {"entries", number_json(s.entries)},
+          {"bytes", number_json(s.bytes)},
+          {"compression", number_json(s.compression)},
+          {"peak_bytes", number_json(s.peak_bytes)},
+          {"step_ms", number_json(s.step_ms)},
           {"device", run.device},
           {"seed", run.seed},
           {"parent", run.parent.empty() ? Json(nullptr) : Json(run.parent)},

@@ -10,14 +10,14 @@
 namespace comera::studio {
 namespace {
 
-struct Look {
+struct DialogLook {
   Dialog dialog;
   const char* title;
   float width, height;  // initial size in em; height 0: fits its content and cannot be resized
   void (*draw)(UiState& ui);
 };
 
-constexpr Look kLooks[] = {
+constexpr DialogLook kDialogLooks[] = {
     {Dialog::palette, "Command palette", 40, 26, draw_palette},
     {Dialog::keys, "Keys", 78, 50, draw_keys},
     {Dialog::browser, "Open", 48, 32, draw_browser},
@@ -54,8 +54,9 @@ void close_dialog(UiState& ui) { ui.dialogs.open = Dialog::none; }
 void draw_dialogs(UiState& ui) {
   constexpr const char* kId = "###dialog";
   Dialogs& state = ui.dialogs;
-  const auto look = std::find_if(std::begin(kLooks), std::end(kLooks), [&](const Look& one) { return one.dialog == state.open; });
-  if (look == std::end(kLooks)) return;
+  const auto look =
+      std::find_if(std::begin(kDialogLooks), std::end(kDialogLooks), [&](const DialogLook& one) { return one.dialog == state.open; });
+  if (look == std::end(kDialogLooks)) return;
   if (!ImGui::IsPopupOpen(kId)) ImGui::OpenPopup(kId);
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const ImVec2 room(viewport->Size.x - em(2), viewport->Size.y - em(2));

@@ -21,7 +21,7 @@ auto find(std::vector<SavedLayout>& all, const std::string& name) {
   return std::find_if(all.begin(), all.end(), [&](const SavedLayout& one) { return one.name == name; });
 }
 
-const Panel* panel_of(const std::string& id) {
+const Panel* docked_panel(const std::string& id) {
   for (const Panel& panel : panels())
     if (panel.id == id) return &panel;
   return nullptr;
@@ -91,9 +91,9 @@ void build_tree(const DockTree& tree, ImGuiID node, std::vector<const Panel*>& r
   }
   int order = 0;
   for (const std::string& id : tree.panels)
-    if (const Panel* panel = panel_of(id)) dock(*panel, node, order++);
+    if (const Panel* panel = docked_panel(id)) dock(*panel, node, order++);
   for (const Panel* panel : std::exchange(rest, {})) dock(*panel, node, order++);
-  const Panel* front = panel_of(tree.front.empty() ? tree.panels.front() : tree.front);
+  const Panel* front = docked_panel(tree.front.empty() ? tree.panels.front() : tree.front);
   if (front) ImGui::DockBuilderGetNode(node)->SelectedTabId = ImHashStr("#TAB", 0, ImHashStr(window_name(*front).c_str()));
 }
 

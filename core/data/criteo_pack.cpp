@@ -133,7 +133,7 @@ class Lines {
   Sha256 sha_;
 };
 
-std::string labels_path(const std::string& path) {
+std::string test_labels_path(const std::string& path) {
   std::string stem = path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path;
   const fs::path file(stem);
   return (file.parent_path() / (file.stem().string() + ".labels.txt")).string();
@@ -164,7 +164,7 @@ class Packer {
     const MappedFile file(path_);
     Lines lines(path_, file.bytes());
     std::string labels_content;
-    const std::vector<int32_t> labels = read_labels(labels_path(path_), labels_content);
+    const std::vector<int32_t> labels = read_labels(test_labels_path(path_), labels_content);
     out_.write(&head_, sizeof head_);
     int labelled = -1;
     CriteoRow row;
@@ -176,7 +176,7 @@ class Packer {
                     "correct or remove this line");
       if (!labelled && !labels.empty()) {
         if (number > static_cast<int64_t>(labels.size()))
-          throw Error(ErrorCode::config, labels_path(path_) + " does not fit its data",
+          throw Error(ErrorCode::config, test_labels_path(path_) + " does not fit its data",
                       "it has only " + std::to_string(labels.size()) + " labels", "get both files again");
         row.label = labels[static_cast<size_t>(number - 1)];
       }
@@ -266,7 +266,8 @@ bool CriteoPack::open(const std::string& packed) {
 
 CriteoPack::CriteoPack(const std::string& path, const std::function<void(double)>& progress) {
   const std::string key =
-      sha256_hex(fs::absolute(path).lexically_normal().string() + "\n" + mark_of(path) + "\n" + mark_of(labels_path(path))).substr(0, 32);
+      sha256_hex(fs::absolute(path).lexically_normal().string() + "\n" + mark_of(path) + "\n" + mark_of(test_labels_path(path)))
+          .substr(0, 32);
   open_packed(
       "criteo-" + key + ".pack", path, [&](const std::string& packed) { return open(packed); },
       [&](PackedOutput& out) { Packer(path, out).pack(progress); });

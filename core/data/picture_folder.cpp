@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr int kDeepest = 32;                 // folders inside a class
 constexpr size_t kLookedAt = 4096;           // bytes at each end of a file, of the fingerprint
-constexpr int64_t kMostClasses = 1'000'000;  // as model.classes
+constexpr int64_t kMostFolders = 1'000'000;  // as model.classes
 
 bool hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
@@ -138,9 +138,9 @@ void PictureFolder::list(const PictureOptions& options) {
   if (files_.empty())
     throw Error(ErrorCode::config, folder_ + " has no pictures", "there is no folder in it", "make a folder of pictures for each class");
   const auto count = static_cast<int64_t>(names.size());
-  if (count > (options.classes > 0 ? options.classes : kMostClasses))
+  if (count > (options.classes > 0 ? options.classes : kMostFolders))
     throw Error(ErrorCode::config, folder_ + " has " + std::to_string(count) + " classes",
-                "the model has " + std::to_string(options.classes > 0 ? options.classes : kMostClasses), "set the number of classes");
+                "the model has " + std::to_string(options.classes > 0 ? options.classes : kMostFolders), "set the number of classes");
   info_.classes = options.classes > 0 ? options.classes : count;
   if (info_.classes == count) info_.label_names = names;
 }

@@ -11,12 +11,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Columns {
+struct TextColumns {
   const char *first, *second;  // second = nullptr: one sentence
 };
 // In this order: QNLI's "sentence" stands beside a "question".
-constexpr Columns kTexts[] = {{"sentence1", "sentence2"}, {"question", "sentence"}, {"question1", "question2"},
-                              {"premise", "hypothesis"},  {"sentence", nullptr},    {"text", nullptr}};
+constexpr TextColumns kTexts[] = {{"sentence1", "sentence2"}, {"question", "sentence"}, {"question1", "question2"},
+                                  {"premise", "hypothesis"},  {"sentence", nullptr},    {"text", nullptr}};
 constexpr const char* kLabels[] = {"gold_label", "label"};
 
 // The end of a row of a CSV file: a line end outside of quotes.
@@ -98,8 +98,8 @@ void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted
   if (!wanted.second.empty() && wanted.first.empty()) missing("a second text column without a first one", "set data.text_column, too");
   first_key_ = wanted.first, second_key_ = wanted.second, label_key_ = wanted.label;
   if (first_key_.empty()) {
-    const Columns* texts =
-        std::find_if(std::begin(kTexts), std::end(kTexts), [&](const Columns& c) { return has(c.first) && (!c.second || has(c.second)); });
+    const TextColumns* texts = std::find_if(std::begin(kTexts), std::end(kTexts),
+                                            [&](const TextColumns& c) { return has(c.first) && (!c.second || has(c.second)); });
     if (texts == std::end(kTexts))
       missing(
           "no columns to read",

@@ -13,7 +13,7 @@
 namespace comera {
 namespace {
 
-constexpr const char *kFactor = ".lora.a", *kOther = ".lora.b";
+constexpr const char *kLoraFactor = ".lora.a", *kOther = ".lora.b";
 
 class LoraLinear final : public Layer {
  public:
@@ -21,7 +21,7 @@ class LoraLinear final : public Layer {
              LayerFactory& build)
       : scale_(std::move(scale)), base_(std::move(base)) {
     ParamSet& params = build.params();
-    a_ = &params.add(spec.name + kFactor, {config.rank, spec.in}, ParamKind::factor, ParamGroup::rest,
+    a_ = &params.add(spec.name + kLoraFactor, {config.rank, spec.in}, ParamKind::factor, ParamGroup::rest,
                      {Init::uniform, 1 / std::sqrt(static_cast<double>(spec.in))});
     b_ = &params.add(spec.name + kOther, {spec.out, config.rank}, ParamKind::factor, ParamGroup::rest, {Init::zeros});
     slot_ = build.stash().slot(params, spec.name.c_str(), spec.in, build.next_site());
@@ -88,7 +88,7 @@ class LoraTable final : public Layer {
             LayerFactory& build)
       : scale_(std::move(scale)), base_(std::move(base)) {
     ParamSet& params = build.params();
-    a_ = &params.add(spec.name + kFactor, {config.rank, spec.in}, ParamKind::factor, ParamGroup::rest, {Init::zeros});
+    a_ = &params.add(spec.name + kLoraFactor, {config.rank, spec.in}, ParamKind::factor, ParamGroup::rest, {Init::zeros});
     b_ = &params.add(spec.name + kOther, {spec.out, config.rank}, ParamKind::factor, ParamGroup::rest, {Init::normal, 1});
   }
 
@@ -172,7 +172,7 @@ class LoraForm final : public FrozenForm {
     bool table;
   };
   void hold(const MatrixSpec& spec, ParamSet& params, bool table) {
-    held_.push_back({params.find(spec.name + ".weight"), params.find(spec.name + kFactor), params.find(spec.name + kOther), table});
+    held_.push_back({params.find(spec.name + ".weight"), params.find(spec.name + kLoraFactor), params.find(spec.name + kOther), table});
   }
 
   const LoraConfig config_;  // as the run began
@@ -185,7 +185,7 @@ class LoraForm final : public FrozenForm {
 std::vector<LoraFactors> lora_factors(ParamSet& params) {
   std::vector<LoraFactors> out;
   for (Param& param : params.params())
-    if (param.name.ends_with(kFactor)) out.push_back({&param, params.find(param.name.substr(0, param.name.size() - 1) + "b")});
+    if (param.name.ends_with(kLoraFactor)) out.push_back({&param, params.find(param.name.substr(0, param.name.size() - 1) + "b")});
   return out;
 }
 

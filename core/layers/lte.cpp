@@ -12,7 +12,7 @@
 namespace comera {
 namespace {
 
-constexpr const char* kFactor = ".lte.a";
+constexpr const char* kLteFactor = ".lte.a";
 
 class LteLinear final : public Layer {
  public:
@@ -24,7 +24,7 @@ class LteLinear final : public Layer {
     const auto add = [&](const std::string& name, const Shape& shape, Init init) {
       return &params.add(spec.name + name, shape, ParamKind::factor, ParamGroup::rest, init);
     };
-    a_ = add(kFactor, a, {Init::orthonormal, scale});
+    a_ = add(kLteFactor, a, {Init::orthonormal, scale});
     b_ = add(".lte.b", b, {Init::zeros});
     merged_a_ = add(".lte.merged_a", a, {Init::zeros});
     merged_b_ = add(".lte.merged_b", b, {Init::zeros});
@@ -125,8 +125,8 @@ class LteForm final : public FrozenForm {
 std::vector<LteMatrix> lte_matrices(ParamSet& params) {
   std::vector<LteMatrix> out;
   for (Param& param : params.params()) {
-    if (!param.name.ends_with(kFactor)) continue;
-    const std::string name = param.name.substr(0, param.name.size() - std::string(kFactor).size());
+    if (!param.name.ends_with(kLteFactor)) continue;
+    const std::string name = param.name.substr(0, param.name.size() - std::string(kLteFactor).size());
     out.push_back({params.find(name + ".weight"), &param, params.find(name + ".lte.b"), params.find(name + ".lte.merged_a"),
                    params.find(name + ".lte.merged_b")});
   }

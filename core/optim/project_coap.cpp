@@ -121,7 +121,7 @@ class CoapProjector final : public Projector {
 };
 
 // 8 bits are a way to store these rules here, as released, and not bitsandbytes' Adam.
-std::unique_ptr<Rule> rule_inside(const std::string& name, const OptimizerSettings& all) {
+std::unique_ptr<Rule> rule_inside_coap(const std::string& name, const OptimizerSettings& all) {
   const bool is_coded = name == "adam8bit" || name == "adafactor8bit";
   CHECK(is_coded || name == "adam" || name == "adafactor", "COAP around '" << name << "'");
   std::unique_ptr<Rule> rule =
@@ -135,7 +135,7 @@ std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config) { retur
 
 std::unique_ptr<Optimizer> CoapConfig::make(const OptimizerSettings& all) const {
   return std::make_unique<Optimizer>(
-      make_projected_rule(rule_inside(rule, all), make_coap_projector(*this),
+      make_projected_rule(rule_inside_coap(rule, all), make_coap_projector(*this),
                           {.rank = rank, .gap = gap, .rank_ratio = rank_ratio, .scale = scale, .together = refresh == "together"}));
 }
 

@@ -44,7 +44,7 @@ class TwoSidedSvdProjector final : public Projector {
 
 // Parameters that are not projected are "a plain group with the same optimizer at full rank" (0.5): with 8-bit moments that
 // is 8-bit Adam's own rule.
-std::unique_ptr<Rule> rule_inside(const std::string& name, const OptimizerSettings& all) {
+std::unique_ptr<Rule> rule_inside_galore(const std::string& name, const OptimizerSettings& all) {
   if (name == "adam") return make_adam_rule(AdamFlavour::huggingface, all.adam);
   if (name == "adam8bit") return make_adam8bit_rule(all.adam, all.adam8bit);
   CHECK(name == "adafactor", "GaLore around '" << name << "'");
@@ -66,7 +66,7 @@ std::unique_ptr<Projector> make_two_sided_svd_projector() { return std::make_uni
 
 std::unique_ptr<Optimizer> GaloreConfig::make(const OptimizerSettings& all) const {
   return std::make_unique<Optimizer>(
-      make_projected_rule(rule_inside(rule, all), side == "both" ? make_two_sided_svd_projector() : make_svd_projector(),
+      make_projected_rule(rule_inside_galore(rule, all), side == "both" ? make_two_sided_svd_projector() : make_svd_projector(),
                           {.rank = rank, .gap = gap, .scale = scale, .together = refresh == "together", .side = side_of(side)}));
 }
 

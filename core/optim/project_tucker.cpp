@@ -11,8 +11,8 @@
 namespace comera {
 namespace {
 
-constexpr double kStepSize = 0.1;  // of a refinement, as released
-constexpr int kSweeps = 3;         // of a reset
+constexpr double kTuckerStepSize = 0.1;  // of a refinement, as released
+constexpr int kSweeps = 3;               // of a reset
 
 struct Sizes {
   int64_t out, places, in, rows, columns;  // O, A, I, r_O, r_I
@@ -130,8 +130,8 @@ class TuckerProjector final : public Projector {
     ctx.ops.gemm(step_right, n.tall_r(a), true, along_outputs(ctx, n, states, lost), false);
     ctx.ops.gemm(step_right, n.tall_r(of_lost), true, along_outputs(ctx, n, states, g), false, 1, 1);
     if (m) ctx.ops.gemm(step_right, n.tall_r(m), true, along_outputs(ctx, n, states, moment), false, -1, 1);
-    ctx.ops.run(op::ClippedStep{left(states), step_left, kStepSize});
-    ctx.ops.run(op::ClippedStep{right(states), step_right, kStepSize});
+    ctx.ops.run(op::ClippedStep{left(states), step_left, kTuckerStepSize});
+    ctx.ops.run(op::ClippedStep{right(states), step_right, kTuckerStepSize});
   }
 
   // Moments as the new projection sees them, as in the matrix form.

@@ -18,6 +18,13 @@
 #include "core/store/writer_lock.h"
 
 namespace comera {
+
+// Metric values that were dropped, and the steps that they are of.
+struct LostMetrics {
+  int64_t values = 0, first = 0, last = 0;
+  std::string text() const { return std::to_string(values) + " metric values were lost for want of memory"; }
+};
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -25,14 +32,8 @@ using Seconds = std::chrono::duration<double>;
 
 std::string text_of(const Error& error) { return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()); }
 
-// Metric values that were dropped, and the steps that they are of.
-struct Lost {
-  int64_t values = 0, first = 0, last = 0;
-  std::string text() const { return std::to_string(values) + " metric values were lost for want of memory"; }
-};
-
 // Metric values are what fills memory, and a curve with a gap is still a curve: they go first.
-void drop_metrics(std::vector<RunOp>& ops, Lost& lost) {
+void drop_metrics(std::vector<RunOp>& ops, LostMetrics& lost) {
   std::erase_if(ops, [&](const RunOp& op) {
     const MetricsOp* metrics = std::get_if<MetricsOp>(&op);
     if (!metrics) return false;
@@ -89,7 +90,7 @@ struct RunWriter::Impl {
   MetricNames my_names;
   std::vector<RunOp> pending;  // not stored yet, oldest first
   int64_t pending_bytes = 0;
-  Lost lost;
+  LostMetrics lost;
   std::string failure;    // of the last attempt
   bool lost_run = false;  // another program writes it now
   bool ended = false;     // a finish has been seen: no more heartbeats

@@ -13,7 +13,7 @@
 namespace comera {
 namespace {
 
-constexpr int64_t kBytes = sizeof(int64_t);
+constexpr int64_t kPidBytes = sizeof(int64_t);
 
 // Beside the file itself, as SQLite does: a store may be named by a link.
 std::string path_of(const std::string& store) {
@@ -26,8 +26,8 @@ struct flock range_of(int64_t run) {
   struct flock range {};
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
-  range.l_start = run * kBytes;
-  range.l_len = kBytes;
+  range.l_start = run * kPidBytes;
+  range.l_len = kPidBytes;
   return range;
 }
 
@@ -39,7 +39,7 @@ Held lock_of(const std::string& store, int64_t run, int64_t pid) {
   if (file < 0) return Held::unknown;
   int64_t last = 0;
   struct flock range = range_of(run);
-  const bool known = ::pread(file, &last, kBytes, range.l_start) == kBytes && last == pid && ::fcntl(file, F_OFD_GETLK, &range) == 0;
+  const bool known = ::pread(file, &last, kPidBytes, range.l_start) == kPidBytes && last == pid && ::fcntl(file, F_OFD_GETLK, &range) == 0;
   ::close(file);
   return !known ? Held::unknown : range.l_type == F_UNLCK ? Held::no : Held::yes;
 }
@@ -52,7 +52,7 @@ std::unique_ptr<WriterLock> WriterLock::take(const std::string& store, int64_t r
   std::unique_ptr<WriterLock> lock(new WriterLock(file));
   struct flock range = range_of(run);
   const int64_t pid = own_pid();
-  if (::fcntl(file, F_OFD_SETLK, &range) != 0 || ::pwrite(file, &pid, kBytes, range.l_start) != kBytes) return nullptr;
+  if (::fcntl(file, F_OFD_SETLK, &range) != 0 || ::pwrite(file, &pid, kPidBytes, range.l_start) != kPidBytes) return nullptr;
   return lock;
 }
 

@@ -3,13 +3,13 @@
 namespace comera::test {
 namespace {
 
-struct Case {
+struct NormCase {
   int64_t rows, columns;
   bool branch;
   double dropout;
   bool rms = false;
 };
-const Case kCases[] = {
+const NormCase kNormCases[] = {
     {1, 1, false, 0},         {1, 5, true, 0},         {3, 16, true, 0.2},         {7, 63, false, 0},          {33, 65, true, 0.1},
     {64, 768, true, 0.1},     {100, 768, false, 0},    {130, 129, true, 0.5},      {40, 1500, true, 0.3},      {1, 1, false, 0, true},
     {3, 16, true, 0.2, true}, {7, 63, false, 0, true}, {64, 768, true, 0.1, true}, {40, 1500, true, 0.3, true}};
@@ -18,11 +18,11 @@ template <class T>
 struct Norm {
   CpuOps ops;
   StepScalars scalars;
-  Case c;
+  NormCase c;
   Dropout dropout;
   Array<T> x, branch, gamma, beta, y, sum, mean, rstd, dy, dsum, dbranch, dgamma, dbeta;
 
-  Norm(const Case& c, int threads)
+  Norm(const NormCase& c, int threads)
       : ops(threads),
         c(c),
         dropout{c.dropout, 9},
@@ -64,7 +64,7 @@ TYPED_TEST_SUITE(LayerNorm, FloatTypes);
 
 TYPED_TEST(LayerNorm, AgainstDirectSums) {
   using T = TypeParam;
-  for (const Case& c : kCases)
+  for (const NormCase& c : kNormCases)
     for (int threads : {1, 3}) {
       Norm<T> n(c, threads);
       n.forward();
@@ -117,7 +117,7 @@ TYPED_TEST(LayerNorm, AgainstDirectSums) {
 }
 
 TYPED_TEST(LayerNorm, SameForAnyNumberOfThreads) {
-  for (const Case& c : kCases) {
+  for (const NormCase& c : kNormCases) {
     Norm<TypeParam> a(c, 1), b(c, 2), d(c, 3);
     for (Norm<TypeParam>* n : {&a, &b, &d}) n->forward(), n->backward();
     for (const Norm<TypeParam>* n : {&b, &d}) {
@@ -131,8 +131,8 @@ TYPED_TEST(LayerNorm, SameForAnyNumberOfThreads) {
 }
 
 TEST(LayerNorm, FiniteDifferences) {
-  for (const Case& c :
-       {Case{4, 9, false, 0}, Case{5, 8, true, 0}, Case{3, 17, true, 0.3}, Case{4, 9, false, 0, true}, Case{3, 17, true, 0.3, true}}) {
+  for (const NormCase& c : {NormCase{4, 9, false, 0}, NormCase{5, 8, true, 0}, NormCase{3, 17, true, 0.3}, NormCase{4, 9, false, 0, true},
+                            NormCase{3, 17, true, 0.3, true}}) {
     Norm<double> n(c, 2);
     const auto f = [&] {
       n.forward();

@@ -38,7 +38,7 @@ std::string line(const std::string& label, const std::string& number, const std:
 
 const std::string kLines = line("0", "3", "aa", "x") + line("1", "-3", "bb", "x") + line("0", "", "aa") + line("1", "0", "cc", "y");
 
-Columns row_of(const Dataset& data, int64_t row) {
+Columns clicks_of(const Dataset& data, int64_t row) {
   Columns columns;
   data.read(row, 1, columns);
   return columns;
@@ -55,13 +55,13 @@ TEST_F(Criteo, FieldsOfARow) {
   EXPECT_EQ(info.tables[0], 4) << "three values, and the row of unknown ones";
   EXPECT_EQ(info.tables[1], 4) << "missing is a value too";
   EXPECT_EQ(info.tables[25], 2);
-  const Columns first = row_of(*data, 0), second = row_of(*data, 1), third = row_of(*data, 2);
+  const Columns first = clicks_of(*data, 0), second = clicks_of(*data, 1), third = clicks_of(*data, 2);
   EXPECT_FLOAT_EQ(first.reals.at("numbers")[0], std::log(4.0f));
   EXPECT_FLOAT_EQ(second.reals.at("numbers")[0], -std::log(4.0f));
   EXPECT_EQ(third.reals.at("numbers")[0], 0);
   EXPECT_EQ(first.ints.at("category0")[0], 1) << "the most frequent value";
   EXPECT_EQ(third.ints.at("category0")[0], 1);
-  EXPECT_NE(second.ints.at("category0")[0], row_of(*data, 3).ints.at("category0")[0]);
+  EXPECT_NE(second.ints.at("category0")[0], clicks_of(*data, 3).ints.at("category0")[0]);
   EXPECT_EQ(second.ints.at("labels")[0], 1);
 }
 
@@ -72,8 +72,8 @@ TEST_F(Criteo, GzipAndTheSecondReadGiveTheSame) {
   for (const Dataset* other : {packed.get(), again.get()}) {
     EXPECT_EQ(plain->info().fingerprint, other->info().fingerprint);
     for (int64_t row = 0; row < 4; ++row) {
-      EXPECT_EQ(row_of(*plain, row).ints, row_of(*other, row).ints);
-      EXPECT_EQ(row_of(*plain, row).reals, row_of(*other, row).reals);
+      EXPECT_EQ(clicks_of(*plain, row).ints, clicks_of(*other, row).ints);
+      EXPECT_EQ(clicks_of(*plain, row).reals, clicks_of(*other, row).reals);
     }
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "cache/comera/data"), {}), 2) << "nothing unfinished is left";
@@ -108,9 +108,9 @@ TEST_F(Criteo, WhereTheCacheCannotBeWritten) {
 TEST_F(Criteo, RareValuesShareRowZero) {
   const auto data = open_dataset({.path = folder.write("a.txt", kLines), .min_count = 2});
   EXPECT_EQ(data->info().tables[0], 2);
-  EXPECT_EQ(row_of(*data, 0).ints.at("category0")[0], 1);
-  EXPECT_EQ(row_of(*data, 1).ints.at("category0")[0], 0);
-  EXPECT_EQ(row_of(*data, 3).ints.at("category0")[0], 0);
+  EXPECT_EQ(clicks_of(*data, 0).ints.at("category0")[0], 1);
+  EXPECT_EQ(clicks_of(*data, 1).ints.at("category0")[0], 0);
+  EXPECT_EQ(clicks_of(*data, 3).ints.at("category0")[0], 0);
 }
 
 TEST_F(Criteo, TablesWithTooFewRowsAreShared) {
@@ -118,11 +118,11 @@ TEST_F(Criteo, TablesWithTooFewRowsAreShared) {
   const auto data = open_dataset({.path = folder.write("a.txt", kLines), .tables = tables});
   EXPECT_EQ(data->info().fields.find("category0")->high, 3);
   for (int64_t row = 0; row < 4; ++row) {
-    const int32_t id = row_of(*data, row).ints.at("category0")[0];
+    const int32_t id = clicks_of(*data, row).ints.at("category0")[0];
     EXPECT_TRUE(id == 1 || id == 2) << id;
   }
   tables.assign(26, 1);
-  EXPECT_EQ(row_of(*open_dataset({.path = folder / "a.txt", .tables = tables}), 0).ints.at("category0")[0], 0);
+  EXPECT_EQ(clicks_of(*open_dataset({.path = folder / "a.txt", .tables = tables}), 0).ints.at("category0")[0], 0);
   expect_told(caught([&] {
                 open_dataset({.path = folder / "a.txt", .tables = {3, 4}});
               }),
@@ -135,16 +135,16 @@ TEST_F(Criteo, OtherSplitsHaveTheRowsOfTheTrainingFile) {
   folder.write("test.txt", line("", "1", "aa") + line("", "1", "bb"));
   const auto train = open_dataset({.path = folder.path()}), dev = open_dataset({.path = folder.path(), .split = "dev"});
   EXPECT_EQ(dev->info().tables, train->info().tables);
-  EXPECT_EQ(row_of(*dev, 0).ints.at("category0"), row_of(*train, 3).ints.at("category0"));
-  EXPECT_EQ(row_of(*dev, 1).ints.at("category0")[0], 0);
-  EXPECT_EQ(row_of(*dev, 2).ints.at("category0")[0], 1);
+  EXPECT_EQ(clicks_of(*dev, 0).ints.at("category0"), clicks_of(*train, 3).ints.at("category0"));
+  EXPECT_EQ(clicks_of(*dev, 1).ints.at("category0")[0], 0);
+  EXPECT_EQ(clicks_of(*dev, 2).ints.at("category0")[0], 1);
   const auto unlabelled = open_dataset({.path = folder.path(), .split = "test"});
   EXPECT_FALSE(unlabelled->info().labelled);
-  EXPECT_EQ(row_of(*unlabelled, 0).ints.at("labels")[0], -1);
+  EXPECT_EQ(clicks_of(*unlabelled, 0).ints.at("labels")[0], -1);
   folder.write("test.labels.txt", "1\n0\n");
   const auto labelled = open_dataset({.path = folder.path(), .split = "test"});
   EXPECT_TRUE(labelled->info().labelled);
-  EXPECT_EQ(row_of(*labelled, 0).ints.at("labels")[0], 1);
+  EXPECT_EQ(clicks_of(*labelled, 0).ints.at("labels")[0], 1);
   const auto alone = open_dataset({.path = folder / "dev.txt", .training = folder / "train.txt"});
   EXPECT_EQ(alone->info().fingerprint, dev->info().fingerprint);
 }
@@ -178,8 +178,8 @@ TEST_F(Criteo, BadFilesGetOneClearError) {
 
 TEST_F(Criteo, NumbersBeyond32BitsAreTheNearest) {
   const auto data = open_dataset({.path = folder.write("a.txt", line("0", "99999999999999999999", "a") + line("0", "-2147483648", "a"))});
-  EXPECT_FLOAT_EQ(row_of(*data, 0).reals.at("numbers")[0], std::log(2147483648.0f));
-  EXPECT_FLOAT_EQ(row_of(*data, 1).reals.at("numbers")[0], -std::log(2147483648.0f));
+  EXPECT_FLOAT_EQ(clicks_of(*data, 0).reals.at("numbers")[0], std::log(2147483648.0f));
+  EXPECT_FLOAT_EQ(clicks_of(*data, 1).reals.at("numbers")[0], -std::log(2147483648.0f));
 }
 
 }  // namespace

@@ -13,7 +13,6 @@ namespace comera {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 using test::Folder;
 
 class GetData : public testing::Test {
@@ -46,7 +45,7 @@ class GetData : public testing::Test {
 
   struct Result {
     int exit = -1;
-    Json json;
+    nlohmann::json json;
   };
   Result get(const std::string& arguments) {
     const std::string out = folder_ / "stdout";
@@ -54,7 +53,7 @@ class GetData : public testing::Test {
         std::system(("PATH=" + quoted("bin") + ":$PATH python3 '" + test::kAssets + "/data/get_data.py' --json --out " + quoted("data") +
                      " --cache " + quoted("cache") + " " + arguments + " > '" + out + "' 2> " + quoted("stderr"))
                         .c_str());
-    return {WEXITSTATUS(status), Json::parse(test::read_file(out), nullptr, false)};
+    return {WEXITSTATUS(status), nlohmann::json::parse(test::read_file(out), nullptr, false)};
   }
   int calls() const { return static_cast<int>(fs::exists(folder_ / "calls") ? test::read_file(folder_ / "calls").size() / 5 : 0); }
 
@@ -71,7 +70,7 @@ TEST_F(GetData, MakesASetThatOpensAndKeepsIt) {
   EXPECT_GT(dev->info().rows, 0);
   EXPECT_GT(train->info().rows, 5 * dev->info().rows);
   EXPECT_LT(train->info().rows + dev->info().rows, 300);
-  for (const Json& file : made.json["sets"][0]["files"])  // nothing half-written stays
+  for (const nlohmann::json& file : made.json["sets"][0]["files"])  // nothing half-written stays
     EXPECT_TRUE(fs::exists(folder_ / "data/fashion-mnist/" + file["file"].get<std::string>()));
   for (const auto& entry : fs::directory_iterator(folder_ / "data/fashion-mnist")) EXPECT_NE(entry.path().extension(), ".part");
   made = get("fashion-mnist --allow-changed");
@@ -126,7 +125,7 @@ TEST_F(GetData, SaysWhatWentWrong) {
 
 TEST_F(GetData, ListsTheSetsItCanMake) {
   std::set<std::string> listed, known;
-  for (const Json& set : get("--list").json) listed.insert(set["name"]);
+  for (const nlohmann::json& set : get("--list").json) listed.insert(set["name"]);
   for (const KnownSet& set : known_sets(test::kAssets)) known.insert(set.name);
   EXPECT_EQ(listed, known);
   const int status = std::system(("cd '" + std::string(test::kAssets) +

@@ -83,7 +83,7 @@ TEST(Idx, FingerprintDependsOnPixelsAndLabels) {
   EXPECT_NE(one, print("xy", {1, 0}));
 }
 
-struct Bad {
+struct BadIdx {
   const char* about;
   std::string images, labels, what, why;
   int64_t classes = 0;
@@ -91,7 +91,7 @@ struct Bad {
 
 TEST(Idx, BadFiles) {
   const std::string good = idx_images(2, 2, 2, pixels(8)), labels = idx_labels({0, 1}), packed = gzip(good);
-  const std::vector<Bad> bad = {
+  const std::vector<BadIdx> bad = {
       {"empty", "", labels, "is empty", "0 bytes"},
       {"too short for a header", good.substr(0, 11), labels, "is damaged", "header is cut off"},
       {"truncated", good.substr(0, good.size() - 1), labels, "is damaged", "promises 8 bytes of data, there are 7"},
@@ -112,7 +112,7 @@ TEST(Idx, BadFiles) {
       {"damaged gzip", packed.substr(0, 12) + "\xff\xff\xff\xff" + packed.substr(16), labels, "is damaged", "gzip"},
       {"empty gzip", gzip(""), labels, "is empty", "unpacks to 0 bytes"},
   };
-  for (const Bad& b : bad) {
+  for (const BadIdx& b : bad) {
     SCOPED_TRACE(b.about);
     const Folder folder;
     folder.write("x-labels-idx1-ubyte", b.labels);

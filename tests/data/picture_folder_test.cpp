@@ -15,19 +15,19 @@ namespace {
 using test::Folder, test::jpeg_bytes, test::png_bytes, test::some_picture;
 
 // Names of rows, as they are shown, with their classes.
-std::vector<std::string> rows_of(const Dataset& data) {
+std::vector<std::string> pictures_of(const Dataset& data) {
   std::vector<std::string> rows;
   for (int64_t row = 0; row < data.info().rows; ++row) rows.push_back(data.shown(row, 1));
   return rows;
 }
 
-Columns row_of(const Dataset& data, int64_t row) {
+Columns picture_of(const Dataset& data, int64_t row) {
   Columns columns;
   data.read(row, 1, columns);
   return columns;
 }
 
-std::string said(const std::function<void()>& does) {
+std::string refused(const std::function<void()>& does) {
   try {
     does();
   } catch (const Error& error) {
@@ -58,7 +58,7 @@ TEST(PictureFolders, ClassesAreFoldersAndRowsAreSorted) {
   EXPECT_EQ(data->info().label_names, (std::vector<std::string>{"cats", "dogs"}));
   EXPECT_EQ(data->info().classes, 2);
   EXPECT_EQ(data->info().left_out, 1) << "the TIFF";
-  EXPECT_EQ(rows_of(*data),
+  EXPECT_EQ(pictures_of(*data),
             (std::vector<std::string>{"cats/10.png, 3 x 4 colours  ->  cats", "cats/9.png, 6 x 8 as 3 x 4 colours  ->  cats",
                                       "cats/old/1.jpeg, 3 x 4 colours  ->  cats", "dogs/a.JPG, 3 x 4 colours  ->  dogs",
                                       "dogs/b.png, 3 x 4 colours  ->  dogs"}));
@@ -72,12 +72,12 @@ TEST(PictureFolders, PixelsAreSharesOf255WithChannelsSideBySide) {
   ASSERT_TRUE(field);
   EXPECT_EQ(field->width, 3 * 4 * 3);
   const Picture picture = some_picture(3, 4, 3, 3);
-  const Columns row = row_of(*data, 0);
+  const Columns row = picture_of(*data, 0);
   ASSERT_EQ(row.reals.at("pixels").size(), picture.pixels.size());
   for (size_t i = 0; i < picture.pixels.size(); ++i)
     EXPECT_EQ(row.reals.at("pixels")[i], static_cast<float>(picture.pixels[i]) * (1.0f / 255.0f));
   EXPECT_EQ(row.ints.at("labels"), (std::vector<int32_t>{0}));
-  EXPECT_EQ(row_of(*data, 4).ints.at("labels"), (std::vector<int32_t>{1}));
+  EXPECT_EQ(picture_of(*data, 4).ints.at("labels"), (std::vector<int32_t>{1}));
 }
 
 TEST(PictureFolders, SizeAndChannelsAreThoseOfTheModel) {
@@ -85,8 +85,8 @@ TEST(PictureFolders, SizeAndChannelsAreThoseOfTheModel) {
   write_some(folder, "");
   const auto gray = open_dataset({.path = folder.path(), .height = 2, .width = 2, .channels = 1});
   EXPECT_EQ(gray->info().fields.find("pixels")->width, 4);
-  for (int64_t row = 0; row < gray->info().rows; ++row) EXPECT_EQ(row_of(*gray, row).reals.at("pixels").size(), 4u);
-  EXPECT_EQ(said([&] { open_dataset({.path = folder.path(), .channels = 2}); }),
+  for (int64_t row = 0; row < gray->info().rows; ++row) EXPECT_EQ(picture_of(*gray, row).reals.at("pixels").size(), 4u);
+  EXPECT_EQ(refused([&] { open_dataset({.path = folder.path(), .channels = 2}); }),
             "the model's images have 2 channels: pictures have 1 (gray) or 3");
 }
 
@@ -95,7 +95,7 @@ TEST(PictureFolders, PixelsAreShiftedAndDividedWhereAsked) {
   write_some(folder, "");
   const auto plain = open_dataset({.path = folder.path()}),
              scaled = open_dataset({.path = folder.path(), .pixel_mean = 0.5, .pixel_std = 0.25});
-  const std::vector<float> a = row_of(*plain, 0).reals.at("pixels"), b = row_of(*scaled, 0).reals.at("pixels");
+  const std::vector<float> a = picture_of(*plain, 0).reals.at("pixels"), b = picture_of(*scaled, 0).reals.at("pixels");
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(b[i], (a[i] - 0.5f) * 4.0f);
 }
@@ -110,12 +110,12 @@ TEST(PictureFolders, SplitsHaveTheClassesOfTheTrainingSet) {
   EXPECT_EQ(open_dataset(training)->info().classes, 3);
   const auto data = open_dataset(dev);
   EXPECT_EQ(data->info().classes, 3);
-  EXPECT_EQ(row_of(*data, 0).ints.at("labels"), (std::vector<int32_t>{2}));
-  EXPECT_EQ(rows_of(*data), (std::vector<std::string>{"dogs/x.png, 3 x 4 colours  ->  dogs"}));
-  EXPECT_NE(said([&] { open_dataset({.path = folder.path(), .split = "test"}); }).find("has no split 'test': it has train, dev"),
+  EXPECT_EQ(picture_of(*data, 0).ints.at("labels"), (std::vector<int32_t>{2}));
+  EXPECT_EQ(pictures_of(*data), (std::vector<std::string>{"dogs/x.png, 3 x 4 colours  ->  dogs"}));
+  EXPECT_NE(refused([&] { open_dataset({.path = folder.path(), .split = "test"}); }).find("has no split 'test': it has train, dev"),
             std::string::npos);
   folder.write("val/birds/1.png", png_bytes(some_picture(3, 4, 3)));
-  EXPECT_EQ(said([&] { open_dataset(dev); }), folder.path() + "/val has the class birds: the training set has no such class");
+  EXPECT_EQ(refused([&] { open_dataset(dev); }), folder.path() + "/val has the class birds: the training set has no such class");
 }
 
 TEST(PictureFolders, WithoutSplitsAllOfItIsFound) {
@@ -133,7 +133,7 @@ TEST(PictureFolders, OtherFoldersAreNone) {
   folder.write("pictures/a.png", png_bytes(some_picture(3, 4, 3)));
   EXPECT_FALSE(is_picture_folder(folder.path(), true)) << "a folder that holds other things besides";
   EXPECT_TRUE(is_picture_folder(folder.path(), false));
-  EXPECT_NE(said([&] { open_dataset({.path = folder.path()}); }).find("no data file is in it"), std::string::npos);
+  EXPECT_NE(refused([&] { open_dataset({.path = folder.path()}); }).find("no data file is in it"), std::string::npos);
   EXPECT_FALSE(is_picture_folder(folder.path() + "/pictures", false)) << "no classes";
 }
 
@@ -141,22 +141,23 @@ TEST(PictureFolders, WrongOnesGetOneClearError) {
   const Folder folder;
   write_some(folder, "");
   std::filesystem::create_directory(folder / "empty");
-  EXPECT_EQ(said([&] { open_dataset({.path = folder.path()}); }),
+  EXPECT_EQ(refused([&] { open_dataset({.path = folder.path()}); }),
             folder.path() + "/empty has no pictures: every folder is a class, and needs a PNG or JPEG file");
   std::filesystem::remove(folder / "empty");
   write_some(folder, "sets/train/");
   folder.write("sets/train/notes/a.txt", "no class");
-  EXPECT_NE(said([&] { open_dataset({.path = folder / "sets"}); }).find("train/notes has no pictures"), std::string::npos);
+  EXPECT_NE(refused([&] { open_dataset({.path = folder / "sets"}); }).find("train/notes has no pictures"), std::string::npos);
   std::filesystem::remove_all(folder / "sets");
-  EXPECT_NE(said([&] { open_dataset({.path = folder.path(), .classes = 1}); }).find("has 2 classes: the model has 1"), std::string::npos);
+  EXPECT_NE(refused([&] { open_dataset({.path = folder.path(), .classes = 1}); }).find("has 2 classes: the model has 1"),
+            std::string::npos);
   const std::string bad = folder.write("dogs/c.png", "GIF89a");
   const auto data = open_dataset({.path = folder.path()});
-  EXPECT_EQ(said([&] { row_of(*data, 5); }), "cannot read the picture " + bad + ": it is neither PNG nor JPEG");
-  EXPECT_EQ(said([&] { check_dataset({.path = folder.path()}); }), "cannot read the picture " + bad + ": it is neither PNG nor JPEG");
+  EXPECT_EQ(refused([&] { picture_of(*data, 5); }), "cannot read the picture " + bad + ": it is neither PNG nor JPEG");
+  EXPECT_EQ(refused([&] { check_dataset({.path = folder.path()}); }), "cannot read the picture " + bad + ": it is neither PNG nor JPEG");
   std::filesystem::remove(bad);
-  EXPECT_NE(said([&] { row_of(*data, 5); }).find("c.png"), std::string::npos) << "a file that went away";
+  EXPECT_NE(refused([&] { picture_of(*data, 5); }).find("c.png"), std::string::npos) << "a file that went away";
   folder.write("dogs/c.png", "");
-  EXPECT_NE(said([&] { open_dataset({.path = folder.path()}); }).find("c.png is empty"), std::string::npos);
+  EXPECT_NE(refused([&] { open_dataset({.path = folder.path()}); }).find("c.png is empty"), std::string::npos);
 }
 
 TEST(PictureFolders, CheckCountsClasses) {
@@ -202,13 +203,13 @@ TEST(PictureFolders, ThreadsReadTheSame) {
                  (i % 2 ? png_bytes(some_picture(9, 12, 3, i)) : jpeg_bytes(some_picture(12, 9, 3, i))));
   const auto data = open_dataset({.path = folder.path(), .height = 5, .width = 5, .channels = 3});
   std::vector<Columns> alone;
-  for (int64_t row = 0; row < 12; ++row) alone.push_back(row_of(*data, row));
+  for (int64_t row = 0; row < 12; ++row) alone.push_back(picture_of(*data, row));
   std::vector<std::vector<Columns>> together(4);
   {
     std::vector<std::jthread> threads;
     for (auto& rows : together)
       threads.emplace_back([&] {
-        for (int64_t row = 0; row < 12; ++row) rows.push_back(row_of(*data, row));
+        for (int64_t row = 0; row < 12; ++row) rows.push_back(picture_of(*data, row));
       });
   }
   for (const auto& rows : together)

@@ -8,8 +8,8 @@
 namespace comera::layer_test {
 namespace {
 
-struct Built {
-  explicit Built(std::unique_ptr<Stash> stash = make_exact_stash(), const WeightForms& forms = {}, int threads = 1)
+struct BuiltConv {
+  explicit BuiltConv(std::unique_ptr<Stash> stash = make_exact_stash(), const WeightForms& forms = {}, int threads = 1)
       : rig(DType::f64, std::move(stash), threads), factory(rig.params, *rig.stash, forms) {}
   Rig rig;
   LayerFactory factory;
@@ -56,7 +56,7 @@ TEST(Convolution, GradientsInEveryWeightForm) {
   for (const char* weights : {"dense", "tt", "lora", "lte"})
     for (const Window& window : kWindows) {
       SCOPED_TRACE(weights);
-      Built b(make_exact_stash(), forms_of(weights));
+      BuiltConv b(make_exact_stash(), forms_of(weights));
       Convolution layer("c", {.in = 3, .out = 4, .window = window}, b.factory);
       b.start();
       for (Param& param : b.rig.params.params())  // factors of 0 have gradients of 0
@@ -70,7 +70,7 @@ TEST(Convolution, GradientsInEveryWeightForm) {
 // Every output by its definition.
 TEST(Convolution, IsItsFormula) {
   for (const Window& w : kWindows) {
-    Built b;
+    BuiltConv b;
     Convolution layer("c", {.in = 2, .out = 3, .window = w, .bias = false}, b.factory);
     b.start();
     EXPECT_EQ(b.rig.params.params().size(), 1u) << "no bias";
@@ -112,7 +112,7 @@ TEST(Convolution, KeepsXAndNoPatches) {
   for (const char* weights : {"dense", "tt", "lora", "lte"}) {
     auto stash = std::make_unique<CountingStash>();
     CountingStash& counts = *stash;
-    Built b(std::move(stash), forms_of(weights));
+    BuiltConv b(std::move(stash), forms_of(weights));
     const Window window = Window::square(6, 5, 3, 1, 1);
     Convolution layer("c", {.in = 3, .out = 4, .window = window}, b.factory);
     b.start();
@@ -139,7 +139,7 @@ TEST(Convolution, TheWaistAndThreadsChangeNoBit) {
     std::map<std::string, Values> expected;
     Values y;
     for (const auto& [waist, threads] : {std::pair{false, 1}, {true, 1}, {false, 3}}) {
-      Built b(waist ? make_waist_stash(make_exact_stash()) : make_exact_stash(), forms_of(weights), threads);
+      BuiltConv b(waist ? make_waist_stash(make_exact_stash()) : make_exact_stash(), forms_of(weights), threads);
       Chain chain;
       const Window window = Window::square(13, 12, 3, 1, 1), smaller = Window::square(13, 12, 3, 2, 1);
       chain.add(unit(b.factory, "a", 2, 8, window, true));
@@ -163,7 +163,9 @@ TEST(Convolution, TheWaistAndThreadsChangeNoBit) {
 TEST(Convolution, CodedStashesMoveGradientsALittle) {
   std::vector<Pass> passes;
   for (const char* stash : {"exact", "bf16", "int8"}) {
-    Built b(stash == std::string("bf16") ? make_bf16_stash() : stash == std::string("int8") ? make_int8_stash(1, 0.9) : make_exact_stash());
+    BuiltConv b(stash == std::string("bf16")   ? make_bf16_stash()
+                : stash == std::string("int8") ? make_int8_stash(1, 0.9)
+                                               : make_exact_stash());
     Chain chain;
     const Window window = Window::square(6, 5, 3, 1, 1);
     chain.add(unit(b.factory, "a", 2, 8, window, true, Activation::gelu));
@@ -185,7 +187,7 @@ TEST(Convolution, CodedStashesMoveGradientsALittle) {
 
 TEST(BatchNorm, GradientsOfBatchAndFrozenStatistics) {
   for (const bool frozen : {false, true}) {
-    Built b;
+    BuiltConv b;
     BatchNorm layer("n", 5, {.eps = 1e-2, .frozen = frozen}, b.factory);
     b.start();
     for (State& state : b.rig.params.states()) {
@@ -203,7 +205,7 @@ TEST(BatchNorm, GradientsOfBatchAndFrozenStatistics) {
 
 TEST(GroupNorm, GradientsAndFormula) {
   for (const int64_t groups : {1, 3, 6}) {
-    Built b;
+    BuiltConv b;
     constexpr int64_t kPixels = 4, kImages = 3, kChannels = 6;
     GroupNorm layer("n", kChannels, groups, kPixels, 1e-2, b.factory);
     b.start();
@@ -233,7 +235,7 @@ TEST(BatchNorm, RunningStatisticsFollowEachBatchOnce) {
   constexpr int64_t kRows = 6;
   Values expected_mean, expected_variance;
   for (const bool checkpointed : {false, true}) {
-    Built b;
+    BuiltConv b;
     auto norm = std::make_unique<BatchNorm>("n", 2, BatchNormSpec{.momentum = 0.3}, b.factory);
     if (checkpointed)
       b.layer = std::make_unique<Checkpointed>(std::move(norm));
@@ -292,7 +294,7 @@ TEST(Pooling, Gradients) {
   for (const Window& window :
        {Window::square(6, 5, 2, 2, 0), Window::square(5, 6, 3, 2, 1), Window::square(4, 4, 2, 3, 0), Window::whole(3, 4)})
     for (const bool largest : {false, true}) {
-      Built b;
+      BuiltConv b;
       if (largest)
         b.layer = std::make_unique<MaxPooling>(window);
       else
@@ -307,7 +309,7 @@ TEST(Pooling, Gradients) {
 
 TEST(ResidualSum, GradientsWithAndWithoutAShortcut) {
   for (const bool shortcut : {false, true}) {
-    Built b;
+    BuiltConv b;
     auto body = b.factory.linear("body", 4, shortcut ? 3 : 4, LinearKind::ffn_in);
     b.layer = std::make_unique<ResidualSum>(std::move(body), shortcut ? b.factory.linear("side", 4, 3, LinearKind::ffn_in) : nullptr);
     b.start();

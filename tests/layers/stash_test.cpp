@@ -28,8 +28,8 @@ std::unique_ptr<Layer> encoder_block(LayerFactory& factory, int64_t features, in
   return chain;
 }
 
-struct Built {
-  Built(std::unique_ptr<Stash> stash, bool tt, DType type = DType::f64) : rig(type, std::move(stash)) {
+struct BuiltStack {
+  BuiltStack(std::unique_ptr<Stash> stash, bool tt, DType type = DType::f64) : rig(type, std::move(stash)) {
     LayerFactory factory(rig.params, *rig.stash, tt ? WeightForms{make_tt_form(kinds)} : WeightForms());
     layer = encoder_block(factory, 12, 24, 3, 0.1);
     rig.start();
@@ -54,14 +54,14 @@ struct Built {
 };
 
 TEST(ExactStash, KeepsTheHandleAndNoState) {
-  Built b(make_exact_stash(), false);
+  BuiltStack b(make_exact_stash(), false);
   b.run();
   EXPECT_TRUE(b.rig.params.states().empty());
   EXPECT_EQ(blocks_with_tag(b.rig.arena, "int8 codes"), 0);
 }
 
 TEST(Bf16Stash, CodesOnceWhatIsKeptTwiceInARow) {
-  Built b(make_bf16_stash(), false);
+  BuiltStack b(make_bf16_stash(), false);
   b.run();
   EXPECT_EQ(blocks_with_tag(b.rig.arena, "bf16 codes"), 11) << "as int8 does, below";
   EXPECT_TRUE(b.rig.params.states().empty());
@@ -71,7 +71,7 @@ TEST(Bf16Stash, CodesOnceWhatIsKeptTwiceInARow) {
 TEST(Bf16Stash, OutputsAreExactAndGradientsNear) {
   for (const bool tt : {false, true})
     for (const DType type : {DType::f64, DType::f32}) {
-      Built exact(make_exact_stash(), tt, type), coded(make_bf16_stash(), tt, type);
+      BuiltStack exact(make_exact_stash(), tt, type), coded(make_bf16_stash(), tt, type);
       const Values dy = noise_values(15 * 12, 5);
       EXPECT_EQ(exact.run(dy).y, coded.run(dy).y);
       double error = 0, largest = 0;
@@ -86,7 +86,7 @@ TEST(Bf16Stash, OutputsAreExactAndGradientsNear) {
 }
 
 TEST(Bf16Stash, KeepsAHalf) {
-  Built exact(make_exact_stash(), false, DType::f32), coded(make_bf16_stash(), false, DType::f32);
+  BuiltStack exact(make_exact_stash(), false, DType::f32), coded(make_bf16_stash(), false, DType::f32);
   exact.run();
   coded.run();
   const int64_t a = exact.rig.arena.peak_by_purpose()[Purpose::activation], b = coded.rig.arena.peak_by_purpose()[Purpose::activation];
@@ -110,7 +110,7 @@ TEST(Int8Stash, GroupsDivideTheFeatures) {
 }
 
 TEST(Int8Stash, QuantisesOnceWhatIsKeptTwiceInARow) {
-  Built b(make_int8_stash(2, 0.9), false);
+  BuiltStack b(make_int8_stash(2, 0.9), false);
   b.run();
   // Block input (q, k, v share it), probabilities, queries, keys, values, attention output, sum, norm output, GELU input,
   // GELU output, sum.
@@ -145,7 +145,7 @@ TEST(Int8Stash, SharesOnlyTheSameRowsAndGroups) {
 }
 
 TEST(Int8Stash, ProbabilitiesAreGroupedByHeads) {
-  Built b(make_int8_stash(3, 0.9), false);
+  BuiltStack b(make_int8_stash(3, 0.9), false);
   b.run();
   for (const State& state : b.rig.params.states())
     if (state.name == "a.probabilities.range") {
@@ -167,7 +167,7 @@ TEST(Int8Stash, OutputsAreExactAndGradientsNear) {
   constexpr int kSteps = 16;
   for (const bool tt : {false, true})
     for (const DType type : {DType::f64, DType::f32}) {
-      Built exact(make_exact_stash(), tt, type), coded(make_int8_stash(1, 0.9), tt, type);
+      BuiltStack exact(make_exact_stash(), tt, type), coded(make_int8_stash(1, 0.9), tt, type);
       std::map<std::string, Values> want, mean_error;
       double error = 0, averaged = 0;
       for (int step = 1; step <= kSteps; ++step) {
@@ -211,7 +211,7 @@ TEST(SampledStash, OnlyGradientsOfMatricesAreDrawnAndTheirMeanIsRight) {
   constexpr int kSteps = 200;
   for (const bool tt : {false, true})
     for (const bool adaptive : {false, true}) {
-      Built exact(make_exact_stash(), tt), drawn(sampled(make_exact_stash(), adaptive), tt);
+      BuiltStack exact(make_exact_stash(), tt), drawn(sampled(make_exact_stash(), adaptive), tt);
       std::map<std::string, Values> want, mean_error;
       double error = 0, averaged = 0, largest = 0;
       for (int step = 1; step <= kSteps; ++step) {
@@ -246,11 +246,11 @@ TEST(SampledStash, OnlyGradientsOfMatricesAreDrawnAndTheirMeanIsRight) {
 
 TEST(SampledStash, OneSampleServesAllThatKeepATensor) {
   for (const bool tt : {false, true}) {
-    Built b(sampled(make_exact_stash()), tt);
+    BuiltStack b(sampled(make_exact_stash()), tt);
     b.run();
     // The block's input (queries, keys and values share it), what attention gives, the norm's output, the activation.
     EXPECT_EQ(blocks_with_tag(b.rig.arena, "sampled x"), 4);
-    Built coded(sampled(make_int8_stash(1, 0.9)), tt), waist(make_waist_stash(sampled(make_exact_stash())), tt);
+    BuiltStack coded(sampled(make_int8_stash(1, 0.9)), tt), waist(make_waist_stash(sampled(make_exact_stash())), tt);
     coded.run();
     waist.run();
     EXPECT_EQ(blocks_with_tag(coded.rig.arena, "sampled x"), 4);
@@ -281,7 +281,7 @@ TEST(SampledStash, AllRowsAreTheExactStash) {
   config.ratio = 0.5;
   EXPECT_EQ(config.rows_of(8), 8) << "10 rows at least";
   EXPECT_EQ(config.rows_of(40), 20);
-  Built exact(make_exact_stash(), false), all(make_sampled_stash({.ratio = 1}, make_exact_stash()), false);
+  BuiltStack exact(make_exact_stash(), false), all(make_sampled_stash({.ratio = 1}, make_exact_stash()), false);
   const Values dy = noise_values(15 * 12, 5);
   exact.run(dy);
   all.run(dy);
@@ -291,7 +291,7 @@ TEST(SampledStash, AllRowsAreTheExactStash) {
 
 // Kept bytes: codes are an eighth of doubles; what is not stashed (statistics, merged cores) stays.
 TEST(Int8Stash, KeepsAnEighth) {
-  Built exact(make_exact_stash(), false), coded(make_int8_stash(1, 0.9), false);
+  BuiltStack exact(make_exact_stash(), false), coded(make_int8_stash(1, 0.9), false);
   exact.run();
   coded.run();
   const int64_t a = exact.rig.arena.peak_by_purpose()[Purpose::activation], b = coded.rig.arena.peak_by_purpose()[Purpose::activation];

@@ -7,16 +7,16 @@
 namespace comera::layer_test {
 namespace {
 
-struct Train {
+struct FanTrain {
   std::vector<int64_t> in_modes, out_modes, ranks;
   int64_t out;
 };
-struct Case {
+struct FanCase {
   const char* name;
   int64_t in, tokens;
-  std::vector<Train> trains;
+  std::vector<FanTrain> trains;
 };
-const Case kCases[] = {
+const FanCase kFanCases[] = {
     {"alike", 12, 7, {{{3, 4}, {4, 3}, {1, 3, 5, 3, 1}, 12}, {{3, 4}, {4, 3}, {1, 3, 5, 3, 1}, 12}, {{3, 4}, {4, 3}, {1, 3, 5, 3, 1}, 12}}},
     {"other_ranks", 12, 7, {{{3, 4}, {4, 3}, {1, 2, 1, 3, 1}, 12}, {{3, 4}, {2, 6}, {1, 3, 5, 2, 1}, 12}}},
     {"other_modes", 12, 6, {{{12}, {5}, {1, 4, 1}, 5}, {{2, 3, 2}, {7}, {1, 2, 3, 2, 1}, 7}, {{3, 4}, {2, 2, 2}, {1, 2, 3, 2, 2, 1}, 8}}},
@@ -25,11 +25,11 @@ const Case kCases[] = {
     {"one", 6, 4, {{{2, 3}, {3, 2}, {1, 2, 3, 2, 1}, 6}}},
 };
 
-struct Built {
-  explicit Built(const Case& c, DType type = DType::f64, std::unique_ptr<Stash> stash = nullptr)
+struct BuiltFan {
+  explicit BuiltFan(const FanCase& c, DType type = DType::f64, std::unique_ptr<Stash> stash = nullptr)
       : rig(type, std::move(stash)), factory(rig.params, *rig.stash) {
     std::vector<TTLinear*> all;
-    for (const Train& train : c.trains) {
+    for (const FanTrain& train : c.trains) {
       TTShape shape;
       shape.in_modes = train.in_modes;
       shape.out_modes = train.out_modes;
@@ -94,26 +94,26 @@ struct Built {
   Tensor x;
 };
 
-class TTFanCase : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Shapes, TTFanCase, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+class TTFanCase : public testing::TestWithParam<FanCase> {};
+INSTANTIATE_TEST_SUITE_P(Shapes, TTFanCase, testing::ValuesIn(kFanCases), [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(TTFanCase, GradientsAgreeWithFiniteDifferences) {
-  Built b(GetParam());
+  BuiltFan b(GetParam());
   check_gradients(b.rig, b.probe(true), {.step = 1e-3, .tolerance = 1e-9});
 }
 
 TEST_P(TTFanCase, EqualsItsLayersOneByOne) {
-  const Case& c = GetParam();
+  const FanCase& c = GetParam();
   for (const bool add : {false, true}) {
-    Built together(c), apart(c);
-    const auto into = [&](Built& b) { return add ? b.rig.noise(b.x.shape(), 9) : Tensor(); };
+    BuiltFan together(c), apart(c);
+    const auto into = [&](BuiltFan& b) { return add ? b.rig.noise(b.x.shape(), 9) : Tensor(); };
     const Pass a = pass(together.rig, together.probe(true, into(together))), b = pass(apart.rig, apart.probe(false, into(apart)));
     EXPECT_LE(relative_difference(a.y, b.y), 1e-14);
     EXPECT_LE(relative_difference(a.dx, b.dx), 1e-14);
     for (const Param& param : apart.rig.params.params())
       EXPECT_LE(relative_difference(a.grads(together.rig, param.name), b.grads(apart.rig, param.name), 1e-12), 1e-13) << param.name;
     double more = 0;  // multiply-adds of the columns behind each half: in T1, V and dX; and in Y, T2 and U1
-    for (const Train& train : c.trains) {
+    for (const FanTrain& train : c.trains) {
       const int64_t rank = train.ranks[train.in_modes.size()], rest = TTFan::width(rank) - rank;
       if (c.trains.size() > 1) more += static_cast<double>(c.tokens * (3 * rest * c.in + (3 * rest - 2) * train.out));
     }
@@ -122,10 +122,10 @@ TEST_P(TTFanCase, EqualsItsLayersOneByOne) {
 }
 
 TEST_P(TTFanCase, ReadsXTwiceAndWritesDxOnce) {
-  const Case& c = GetParam();
+  const FanCase& c = GetParam();
   int64_t products[2];
   for (const bool shared : {false, true}) {
-    Built b(c);
+    BuiltFan b(c);
     OpProfile profile;
     HostClock clock;
     profile.start(clock, 0, 0);
@@ -138,7 +138,7 @@ TEST_P(TTFanCase, ReadsXTwiceAndWritesDxOnce) {
 }
 
 TEST_P(TTFanCase, AnEvaluationIsTheSameFunction) {
-  Built b(GetParam());
+  BuiltFan b(GetParam());
   const Probe probe = b.probe(true);
   const Values y = pass(b.rig, probe).y;
   Values evaluated;
@@ -153,7 +153,7 @@ TEST_P(TTFanCase, AnEvaluationIsTheSameFunction) {
 
 // What is kept of x is kept once, and restored once.
 TEST(TTFan, OnlyTheInputCoresFeelAnInexactStash) {
-  Built exact(kCases[0]), coded(kCases[0], DType::f64, make_int8_stash(1, 0.9));
+  BuiltFan exact(kFanCases[0]), coded(kFanCases[0], DType::f64, make_int8_stash(1, 0.9));
   const Pass a = pass(exact.rig, exact.probe(true)), b = pass(coded.rig, coded.probe(true));
   EXPECT_EQ(a.y, b.y);
   EXPECT_EQ(a.dx, b.dx);

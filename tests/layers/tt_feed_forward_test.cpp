@@ -17,9 +17,9 @@ TTKinds kinds_of(int64_t rank) {
   return kinds;
 }
 
-struct Built {
-  Built(bool fuses, Activation kind, DType type = DType::f64, int64_t tokens = kTokens, int threads = 1,
-        std::unique_ptr<Stash> stash = nullptr)
+struct BuiltBlock {
+  BuiltBlock(bool fuses, Activation kind, DType type = DType::f64, int64_t tokens = kTokens, int threads = 1,
+             std::unique_ptr<Stash> stash = nullptr)
       : rig(type, std::move(stash), threads), factory(rig.params, *rig.stash, {make_tt_form(kinds_of(3), -1, fuses)}) {
     layer = factory.feed_forward({.name = "in", .in = kIn, .out = kWide, .kind = LinearKind::ffn_in}, kind, "activation",
                                  {.name = "out", .in = kWide, .out = kIn, .kind = LinearKind::ffn_out});
@@ -37,7 +37,7 @@ struct Built {
 constexpr Activation kKinds[] = {Activation::gelu, Activation::gelu_tanh, Activation::silu, Activation::tanh, Activation::relu};
 
 TEST(TTFeedForward, GradientsAgreeWithFiniteDifferences) {
-  Built b(true, Activation::gelu, DType::f64, 150);
+  BuiltBlock b(true, Activation::gelu, DType::f64, 150);
   ASSERT_TRUE(dynamic_cast<TTFeedForward*>(b.layer.get()));
   check_directions(b.rig, probe_of(*b.layer, b.x));
 }
@@ -45,7 +45,7 @@ TEST(TTFeedForward, GradientsAgreeWithFiniteDifferences) {
 TEST(TTFeedForward, EqualsItsLayersOneByOne) {
   for (const Activation kind : kKinds)
     for (const int64_t tokens : {kTokens, int64_t{1}}) {  // one token: core by core, where nothing is wide
-      Built fused(true, kind, DType::f64, tokens), apart(false, kind, DType::f64, tokens);
+      BuiltBlock fused(true, kind, DType::f64, tokens), apart(false, kind, DType::f64, tokens);
       const Pass a = pass(fused.rig, *fused.layer, fused.x), b = pass(apart.rig, *apart.layer, apart.x);
       EXPECT_LE(relative_difference(a.y, b.y), 1e-14);
       EXPECT_LE(relative_difference(a.dx, b.dx), 1e-13);
@@ -55,7 +55,7 @@ TEST(TTFeedForward, EqualsItsLayersOneByOne) {
 }
 
 TEST(TTFeedForward, ThreadsChangeNoBit) {
-  Built one(true, Activation::gelu, DType::f32, kTokens, 1), three(true, Activation::gelu, DType::f32, kTokens, 3);
+  BuiltBlock one(true, Activation::gelu, DType::f32, kTokens, 1), three(true, Activation::gelu, DType::f32, kTokens, 3);
   const Pass a = pass(one.rig, *one.layer, one.x), b = pass(three.rig, *three.layer, three.x);
   EXPECT_EQ(a.y, b.y);
   EXPECT_EQ(a.dx, b.dx);
@@ -65,7 +65,7 @@ TEST(TTFeedForward, ThreadsChangeNoBit) {
 // The largest temporaries of both passes are as wide as x.
 TEST(TTFeedForward, NothingWideIsKept) {
   for (const bool fuses : {false, true}) {
-    Built b(fuses, Activation::gelu);
+    BuiltBlock b(fuses, Activation::gelu);
     pass(b.rig, *b.layer, b.x);
     EXPECT_EQ(b.rig.arena.peak_bytes() >= kTokens * kWide * 8, !fuses) << b.rig.arena.peak_bytes();
   }

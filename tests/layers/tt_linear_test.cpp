@@ -1,5 +1,5 @@
 // TT linear layer: both contraction orders against plain loops and finite differences, over mode counts, ranks, dead
-// bonds and padding. A case is one line of kCases.
+// bonds and padding. A case is one line of kLinearCases.
 #include "core/layers/tt_linear.h"
 
 #include "tests/layers/check_layer.h"
@@ -8,7 +8,7 @@
 namespace comera::layer_test {
 namespace {
 
-struct Case {
+struct LinearCase {
   const char* name;
   std::vector<int64_t> in_modes, out_modes, ranks;
   int64_t in, out;  // 0: what the modes multiply to
@@ -17,7 +17,7 @@ struct Case {
   int64_t dead_bond = -1;  // this bond is dead altogether
 };
 
-const Case kCases[] = {
+const LinearCase kLinearCases[] = {
     {"p1_q1", {4}, {3}, {1, 2, 1}, 0, 0, 5},
     {"p1_q1_rank_1", {3}, {2}, {1, 1, 1}, 0, 0, 4},
     {"p1_q3", {5}, {2, 3, 2}, {1, 4, 3, 2, 1}, 0, 0, 6},
@@ -48,7 +48,7 @@ int64_t product(const std::vector<int64_t>& modes) {
   return out;
 }
 
-TTShape shape_of(const Case& c) {
+TTShape shape_of_case(const LinearCase& c) {
   TTShape shape;
   shape.in_modes = c.in_modes;
   shape.out_modes = c.out_modes;
@@ -59,11 +59,11 @@ TTShape shape_of(const Case& c) {
 }
 
 // One layer with rank vectors as the case asks.
-struct Built {
-  explicit Built(const Case& c, TTOrder order, DType dtype = DType::f64, std::unique_ptr<Stash> stash = nullptr)
+struct BuiltLinear {
+  explicit BuiltLinear(const LinearCase& c, TTOrder order, DType dtype = DType::f64, std::unique_ptr<Stash> stash = nullptr)
       : rig(dtype, std::move(stash)),
         factory(rig.params, *rig.stash),
-        shape(shape_of(c)),
+        shape(shape_of_case(c)),
         layer("l", shape, LinearKind::attention, factory, order) {
     rig.start();
     const RankLayer& train = rig.params.rank_layers().front();
@@ -84,20 +84,20 @@ struct Built {
   Tensor x;
 };
 
-class TTLinearCase : public testing::TestWithParam<std::tuple<Case, TTOrder>> {
+class TTLinearCase : public testing::TestWithParam<std::tuple<LinearCase, TTOrder>> {
  protected:
-  const Case& shape() const { return std::get<0>(GetParam()); }
+  const LinearCase& shape() const { return std::get<0>(GetParam()); }
   TTOrder order() const { return std::get<1>(GetParam()); }
 };
 
 TEST_P(TTLinearCase, GradientsAgreeWithFiniteDifferences) {
-  Built built(shape(), order());
+  BuiltLinear built(shape(), order());
   // The layer is linear in each single entry, so that a wide difference is exact but for rounding.
   check_gradients(built.rig, built.layer, built.x, {.step = 1e-3, .tolerance = 1e-9});
 }
 
 TEST_P(TTLinearCase, EqualsTheDenseEquivalent) {
-  Built built(shape(), order());
+  BuiltLinear built(shape(), order());
   const int64_t tokens = built.x.size(0), in = built.shape.in, out = built.shape.out, width = built.shape.padded_out();
   const Values wt = built.dense(), bias = built.rig.get(built.rig.params.find("l.bias")->value), x = built.rig.get(built.x);
   const Values dy = noise_values(tokens * out, 5);
@@ -118,7 +118,7 @@ TEST_P(TTLinearCase, EqualsTheDenseEquivalent) {
 
 TEST_P(TTLinearCase, EveryCoreCarriesTheWholeGradient) {
   // <dE_k, E_k> = <dU_k, U_k> = <dD_k, D_k> is one number for all k, and equals <dY, Y - bias>.
-  Built built(shape(), order());
+  BuiltLinear built(shape(), order());
   const Values dy = noise_values(built.x.size(0) * built.shape.out, 5);
   const Pass run = pass(built.rig, built.layer, built.x, dy);
   Values without_bias = run.y;
@@ -132,7 +132,7 @@ TEST_P(TTLinearCase, EveryCoreCarriesTheWholeGradient) {
 }
 
 TEST_P(TTLinearCase, FloatsAgreeWithDoubles) {
-  Built wide(shape(), order()), narrow(shape(), order(), DType::f32);
+  BuiltLinear wide(shape(), order()), narrow(shape(), order(), DType::f32);
   const Values dy = noise_values(wide.x.size(0) * wide.shape.out, 5);
   const Pass exact = pass(wide.rig, wide.layer, wide.x, dy), rounded = pass(narrow.rig, narrow.layer, narrow.x, dy);
   EXPECT_LE(relative_difference(rounded.y, exact.y), 2e-6);
@@ -142,21 +142,21 @@ TEST_P(TTLinearCase, FloatsAgreeWithDoubles) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, TTLinearCase,
-                         testing::Combine(testing::ValuesIn(kCases), testing::Values(TTOrder::merged, TTOrder::sequential)),
+                         testing::Combine(testing::ValuesIn(kLinearCases), testing::Values(TTOrder::merged, TTOrder::sequential)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) +
                                   (std::get<1>(info.param) == TTOrder::merged ? "_merged" : "_sequential");
                          });
 
-const Case& named(const std::string& name) {
-  for (const Case& c : kCases)
+const LinearCase& named(const std::string& name) {
+  for (const LinearCase& c : kLinearCases)
     if (name == c.name) return c;
   throw std::runtime_error("no case " + name);
 }
 
 TEST(TTLinear, OrdersAgree) {
-  for (const Case& c : kCases) {
-    Built merged(c, TTOrder::merged), sequential(c, TTOrder::sequential);
+  for (const LinearCase& c : kLinearCases) {
+    BuiltLinear merged(c, TTOrder::merged), sequential(c, TTOrder::sequential);
     const Pass a = pass(merged.rig, merged.layer, merged.x), b = pass(sequential.rig, sequential.layer, sequential.x);
     EXPECT_LE(relative_difference(a.y, b.y), 1e-13) << c.name;
     EXPECT_LE(relative_difference(a.dx, b.dx, 1e-12), 1e-13) << c.name;
@@ -167,13 +167,13 @@ TEST(TTLinear, OrdersAgree) {
 }
 
 TEST(TTLinear, ADeadBondLeavesTheBiasOnly) {
-  Built built(named("dead_bond_middle"), TTOrder::merged);
+  BuiltLinear built(named("dead_bond_middle"), TTOrder::merged);
   const Values y = evaluate(built.rig, built.layer, built.x), bias = built.rig.get(built.rig.params.find("l.bias")->value);
   for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], bias[i % bias.size()]);
 }
 
 TEST(TTLinear, RankVectorsAreIgnoredWhenPruningIsOff) {
-  Built built(named("some_dead"), TTOrder::merged);
+  BuiltLinear built(named("some_dead"), TTOrder::merged);
   built.rig.scalars.pruning = 0;
   std::vector<Values> cores, ones;
   for (const Param* core : built.train().cores) cores.push_back(built.rig.get(core->value));
@@ -187,8 +187,8 @@ TEST(TTLinear, RankVectorsAreIgnoredWhenPruningIsOff) {
 
 TEST(TTLinear, OnlyTheInputCoresFeelAnInexactStash) {
   // V = X^T U1 is the only use of x in backward (merged order): with 8-bit codes everything else stays as it is.
-  const Case& c = named("p3_q3");
-  Built exact(c, TTOrder::merged), coded(c, TTOrder::merged, DType::f64, make_int8_stash(1, 0.9));
+  const LinearCase& c = named("p3_q3");
+  BuiltLinear exact(c, TTOrder::merged), coded(c, TTOrder::merged, DType::f64, make_int8_stash(1, 0.9));
   const Pass a = pass(exact.rig, exact.layer, exact.x), b = pass(coded.rig, coded.layer, coded.x);
   EXPECT_EQ(a.y, b.y);
   EXPECT_EQ(a.dx, b.dx);
@@ -202,7 +202,7 @@ TEST(TTLinear, OnlyTheInputCoresFeelAnInexactStash) {
 }
 
 TEST(TTLinear, GoesOnAfterItsRanksAreCut) {
-  Built built(named("some_dead"), TTOrder::merged);
+  BuiltLinear built(named("some_dead"), TTOrder::merged);
   const Values dy = noise_values(built.x.size(0) * built.shape.out, 5);
   const Pass before = pass(built.rig, built.layer, built.x, dy);
   // Takes the dead slices out of cores and rank vectors, as a rank cut does.
@@ -246,10 +246,10 @@ TEST(TTLinear, GoesOnAfterItsRanksAreCut) {
 }
 
 TEST(TTLinear, EntriesOfTheDenseEquivalentStartWithVarianceOneOverNPlusM) {
-  Case c{"variance", {3, 2, 2}, {2, 3, 2}, {1, 3, 5, 6, 4, 2, 1}, 0, 0, 1};
+  LinearCase c{"variance", {3, 2, 2}, {2, 3, 2}, {1, 3, 5, 6, 4, 2, 1}, 0, 0, 1};
   Rig rig;
   LayerFactory factory(rig.params, *rig.stash);
-  TTLinear layer("l", shape_of(c), LinearKind::attention, factory);
+  TTLinear layer("l", shape_of_case(c), LinearKind::attention, factory);
   rig.start();
   double sum = 0, squares = 0, count = 0;
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
@@ -268,7 +268,7 @@ TEST(TTLinear, EachCoreStartsAsPublished) {
   // N(0, 1) / sqrt(r_k) * sigma^(1/K), sigma = sqrt(1 / (in + out)): the true sizes, also when the modes are padded.
   Rig rig;
   LayerFactory factory(rig.params, *rig.stash);
-  const TTShape shape = shape_of(named("padded_both"));
+  const TTShape shape = shape_of_case(named("padded_both"));
   TTLinear layer("l", shape, LinearKind::attention, factory);
   for (size_t k = 0; k < 6; ++k) {
     const Init& init = rig.params.find("l.core." + std::to_string(k))->init;
@@ -284,7 +284,7 @@ TEST(TTLinear, NamesKindsAndGroups) {
   for (const bool classifier : {false, true}) {
     Rig rig;
     LayerFactory factory(rig.params, *rig.stash);
-    TTLinear layer("head.l", shape_of(named("p2_q2")), classifier ? LinearKind::classifier : LinearKind::ffn_in, factory);
+    TTLinear layer("head.l", shape_of_case(named("p2_q2")), classifier ? LinearKind::classifier : LinearKind::ffn_in, factory);
     EXPECT_EQ(rig.params.find("head.l.core.3")->group, classifier ? ParamGroup::rest : ParamGroup::core);
     EXPECT_EQ(rig.params.find("head.l.core.3")->kind, ParamKind::tt_core);
     EXPECT_EQ(rig.params.find("head.l.rank.2")->group, classifier ? ParamGroup::rest : ParamGroup::rank);

@@ -7,7 +7,7 @@
 namespace comera::layer_test {
 namespace {
 
-struct Case {
+struct TableCase {
   const char* name;
   std::vector<int64_t> row_modes, column_modes, ranks;
   int64_t rows;
@@ -16,7 +16,7 @@ struct Case {
   size_t split = 0;  // the expected one; 0: not looked at
 };
 
-const Case kCases[] = {
+const TableCase kTableCases[] = {
     {"order_2", {4, 3}, {2, 3}, {1, 5, 1}, 12, {0, 11, 5, 5, 7, 0, 2}, 0, 1},
     {"order_2_rank_1", {2, 2}, {3, 1}, {1, 1, 1}, 4, {3, 0, 1}},
     {"order_3", {3, 2, 4}, {2, 3, 2}, {1, 4, 3, 1}, 24, {23, 0, 8, 8, 8, 15}},
@@ -34,14 +34,14 @@ const Case kCases[] = {
 };
 
 struct Built {
-  explicit Built(const Case& c, DType dtype = DType::f64)
+  explicit Built(const TableCase& c, DType dtype = DType::f64)
       : rig(dtype), factory(rig.params, *rig.stash), shape(shape_of(c)), layer("e", shape, factory) {
     rig.start();
     for (size_t k = 0; k < train().ranks.size(); ++k)
       rig.set(train().ranks[k]->value, rank_values(train().ranks[k]->count(), k, c.dead_every));
     ids = rig.put_ids(c.ids);
   }
-  static TTShape shape_of(const Case& c) {
+  static TTShape shape_of(const TableCase& c) {
     TTShape shape;
     shape.in_modes = c.row_modes;
     shape.out_modes = c.column_modes;
@@ -59,7 +59,7 @@ struct Built {
   Tensor ids;
 };
 
-class TTMCase : public testing::TestWithParam<Case> {};
+class TTMCase : public testing::TestWithParam<TableCase> {};
 
 TEST_P(TTMCase, GradientsAgreeWithFiniteDifferences) {
   Built built(GetParam());
@@ -101,10 +101,10 @@ TEST_P(TTMCase, FloatsAgreeWithDoubles) {
     EXPECT_LE(relative_difference(rounded.grads(narrow.rig, param.name), exact.grads(wide.rig, param.name), 1e-5), 5e-6) << param.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, TTMCase, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Shapes, TTMCase, testing::ValuesIn(kTableCases), [](const auto& info) { return std::string(info.param.name); });
 
 TEST(TTMEmbedding, EntriesStartWithVarianceOne) {
-  const Case c{"variance", {3, 2, 2, 2}, {2, 2, 2, 1}, {1, 4, 5, 3, 1}, 24, {0}};
+  const TableCase c{"variance", {3, 2, 2, 2}, {2, 2, 2, 1}, {1, 4, 5, 3, 1}, 24, {0}};
   Rig rig;
   LayerFactory factory(rig.params, *rig.stash);
   TTMEmbedding layer("e", Built::shape_of(c), factory);

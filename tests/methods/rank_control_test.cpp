@@ -29,7 +29,7 @@ void two_layers(ParamSet& params) {
   params.add_state("range", {2}, -1);
 }
 
-constexpr double kTau = 0.01;
+constexpr double kControlTau = 0.01;
 
 struct RankControl : testing::TestWithParam<DType> {
   Rig rig{GetParam()};
@@ -41,7 +41,7 @@ struct RankControl : testing::TestWithParam<DType> {
     ranks("b.rank.0", {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8});
     from_host(*rig.device, net.params.states()[0].value, {3, 4});
   }
-  LiveRanks live() { return live_ranks(net.params, *rig.device, kTau); }
+  LiveRanks live() { return live_ranks(net.params, *rig.device, kControlTau); }
 };
 INSTANTIATE_TEST_SUITE_P(Types, RankControl, testing::Values(DType::f32, DType::f64));
 
@@ -73,54 +73,54 @@ TEST(LiveEntries, ReleasedModel) {
 }
 
 TEST_P(RankControl, ACapKillsTheSmallest) {
-  EXPECT_FALSE(hold_ranks(net.params, *rig.device, kTau, {{"b.1", 8}, {"a.1", 3}}, false)) << "within its cap nothing changes";
-  EXPECT_TRUE(hold_ranks(net.params, *rig.device, kTau, {{"b.1", 3}, {"a.2", 1}}, false));
+  EXPECT_FALSE(hold_ranks(net.params, *rig.device, kControlTau, {{"b.1", 8}, {"a.1", 3}}, false)) << "within its cap nothing changes";
+  EXPECT_TRUE(hold_ranks(net.params, *rig.device, kControlTau, {{"b.1", 3}, {"a.2", 1}}, false));
   EXPECT_EQ(live(), (LiveRanks{{3, 1}, {3}}));
   const Values b = net.value("b.rank.0");
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(b[i], 0);
   EXPECT_NEAR(b[5], 0.6, 1e-7);
   EXPECT_EQ(net.value("a.rank.1"), (Values{-1, 2, 0})) << "what was dead stays as it was";
-  EXPECT_THROW(hold_ranks(net.params, *rig.device, kTau, {{"a.3", 1}}, false), Error);
-  EXPECT_THROW(hold_ranks(net.params, *rig.device, kTau, {{"c.1", 1}}, false), Error);
+  EXPECT_THROW(hold_ranks(net.params, *rig.device, kControlTau, {{"a.3", 1}}, false), Error);
+  EXPECT_THROW(hold_ranks(net.params, *rig.device, kControlTau, {{"c.1", 1}}, false), Error);
 }
 
 TEST_P(RankControl, TheFloorRevivesTheLargest) {
   ranks("a.rank.1", {-1, 0.004, 0.002});
-  EXPECT_FALSE(hold_ranks(net.params, *rig.device, kTau, {}, false));
+  EXPECT_FALSE(hold_ranks(net.params, *rig.device, kControlTau, {}, false));
   EXPECT_EQ(live()[0][1], 0);
-  EXPECT_TRUE(hold_ranks(net.params, *rig.device, kTau, {}, true));
+  EXPECT_TRUE(hold_ranks(net.params, *rig.device, kControlTau, {}, true));
   EXPECT_EQ(live()[0][1], 1);
-  EXPECT_NEAR(net.value("a.rank.1")[1], kTau, 2e-5);
-  EXPECT_FALSE(hold_ranks(net.params, *rig.device, kTau, {}, true));
+  EXPECT_NEAR(net.value("a.rank.1")[1], kControlTau, 2e-5);
+  EXPECT_FALSE(hold_ranks(net.params, *rig.device, kControlTau, {}, true));
 }
 
 TEST_P(RankControl, ACutIsDueFromItsShareOn) {
   // One of four and one of three are dead.
-  EXPECT_TRUE(plan_cut(net.params, *rig.device, kTau, 0.34).empty());
-  const BondEntries cut = plan_cut(net.params, *rig.device, kTau, 0.33);
+  EXPECT_TRUE(plan_cut(net.params, *rig.device, kControlTau, 0.34).empty());
+  const BondEntries cut = plan_cut(net.params, *rig.device, kControlTau, 0.33);
   ASSERT_FALSE(cut.empty());
   EXPECT_EQ(cut, (BondEntries{{{0, 1, 3}, {1, 2}}, {{0, 1, 2, 3, 4, 5, 6, 7}}}));
   ranks("a.rank.0", {1, 1, 1, 1});
   ranks("a.rank.1", {1, 1, 1});
-  EXPECT_TRUE(plan_cut(net.params, *rig.device, kTau, 0).empty()) << "with nothing dead there is nothing to cut";
+  EXPECT_TRUE(plan_cut(net.params, *rig.device, kControlTau, 0).empty()) << "with nothing dead there is nothing to cut";
 }
 
 TEST_P(RankControl, ExactlyTheShareIsEnough) {
   ranks("a.rank.1", {1, 1, 1});
   ASSERT_EQ(live(), (LiveRanks{{3, 3}, {8}}));  // one of four is dead, nowhere else any
-  EXPECT_TRUE(plan_cut(net.params, *rig.device, kTau, 0.2500001).empty());
-  EXPECT_FALSE(plan_cut(net.params, *rig.device, kTau, 0.25).empty());
+  EXPECT_TRUE(plan_cut(net.params, *rig.device, kControlTau, 0.2500001).empty());
+  EXPECT_FALSE(plan_cut(net.params, *rig.device, kControlTau, 0.25).empty());
 }
 
 TEST_P(RankControl, ADeadBondKeepsOneDeadEntryAndIsThenLeftAlone) {
   ranks("a.rank.1", {-1, 0.004, 0.002});
-  const BondEntries cut = plan_cut(net.params, *rig.device, kTau, 0.125);
+  const BondEntries cut = plan_cut(net.params, *rig.device, kControlTau, 0.125);
   EXPECT_EQ(cut[0][1], (std::vector<int64_t>{1}));
   Ctx ctx = rig.ctx();
   resize_bonds(*rig.device, rig.memory, net.params, *net.optimizer, ctx, cut);
   EXPECT_EQ(live()[0][1], 0);
   EXPECT_EQ(net.params.find("a.rank.1")->shape, (Shape{1}));
-  EXPECT_TRUE(plan_cut(net.params, *rig.device, kTau, 0).empty());
+  EXPECT_TRUE(plan_cut(net.params, *rig.device, kControlTau, 0).empty());
 }
 
 TEST_P(RankControl, ACutSlicesValuesAndMomentsAlikeAndNothingElse) {
@@ -141,7 +141,7 @@ TEST_P(RankControl, ACutSlicesValuesAndMomentsAlikeAndNothingElse) {
   rig.memory.reset_peak();
 
   Ctx ctx = rig.ctx();
-  resize_bonds(*rig.device, rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *rig.device, kTau, 0));
+  resize_bonds(*rig.device, rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *rig.device, kControlTau, 0));
 
   EXPECT_LE(rig.memory.peak().total(), held_before) << "old and new memory are never held together";
   EXPECT_LT(net.params.planned(rig.dtype).total(), planned_before.total());
@@ -208,7 +208,7 @@ TEST(RankControl8bit, ACutKeepsTheCodesOfOtherTensors) {
   const auto moment = [&] { return by_name(net.optimizer->capture(*rig.device, ctx, *net.params.find("a.core.1"))).at("m"); };
   const Values core = moment();
   const Values b = to_host(*rig.device, net.state("b.core.0", "m8")), w = to_host(*rig.device, net.state("w", "v8"));
-  resize_bonds(*rig.device, rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *rig.device, kTau, 0.125));
+  resize_bonds(*rig.device, rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *rig.device, kControlTau, 0.125));
   EXPECT_EQ(to_host(*rig.device, net.state("b.core.0", "m8")), b);
   EXPECT_EQ(to_host(*rig.device, net.state("w", "v8")), w);
   const Values after = moment();

@@ -7,7 +7,7 @@
 namespace comera::test {
 namespace {
 
-constexpr double kTau = 0.01;
+constexpr double kGrowthTau = 0.01;
 constexpr double kEps = 2.220446049250313e-16;
 
 // Layer a has bonds of 3, 6 and 2 entries, layer b of 2, 5 and 2.
@@ -16,7 +16,7 @@ const LiveRanks kInitial{{3, 6, 2}, {2, 5, 2}};
 // A net that has trained a little and lost entries: a keeps 2, 3 and 2 alive, b 2, 3 and 2. `dead_bond`: a's second keeps
 // none.
 void lose_entries(TinyNet& net, bool dead_bond = false) {
-  net.rig.scalars.threshold = kTau;
+  net.rig.scalars.threshold = kGrowthTau;
   for (uint64_t t = 1; t <= 5; ++t) {
     net.gradients(t);
     net.update();
@@ -26,8 +26,8 @@ void lose_entries(TinyNet& net, bool dead_bond = false) {
   net.set("b.rank.1", {0.7, 0.0, 1.1, 0.9, 0.009});
 }
 
-LiveRanks live(TinyNet& net) { return live_ranks(net.params, *net.rig.device, kTau); }
-BondEntries plan(TinyNet& net, const LiveRanks& wanted) { return plan_growth(net.params, *net.rig.device, kTau, wanted); }
+LiveRanks live(TinyNet& net) { return live_ranks(net.params, *net.rig.device, kGrowthTau); }
+BondEntries plan(TinyNet& net, const LiveRanks& wanted) { return plan_growth(net.params, *net.rig.device, kGrowthTau, wanted); }
 
 // Where each entry of a parameter was before it grew: its index then, or -1 for one that is new.
 std::vector<int64_t> origins(const TinyNet& net, const Param& param, const BondEntries& bonds, const std::map<std::string, Shape>& before) {
@@ -71,7 +71,7 @@ Values dense(TinyNet& net, size_t index) {
     for (int64_t i = 0; i < count; ++i)
       for (int64_t j = 0; j < mode; ++j)
         for (int64_t b = 0; b < after; ++b) {
-          const double factor = k == layer.ranks.size() ? 1 : d[static_cast<size_t>(b)] > kTau ? d[static_cast<size_t>(b)] : 0;
+          const double factor = k == layer.ranks.size() ? 1 : d[static_cast<size_t>(b)] > kGrowthTau ? d[static_cast<size_t>(b)] : 0;
           double sum = 0;
           for (int64_t a = 0; a < rank; ++a)
             sum += rows[static_cast<size_t>(i * rank + a)] * (core[static_cast<size_t>((a * mode + j) * after + b)] * factor);
@@ -83,18 +83,19 @@ Values dense(TinyNet& net, size_t index) {
   return rows;
 }
 
-struct Case {
+struct GrowthCase {
   const char* name;
   bool dead_bond;
   LiveRanks wanted;
 };
-class Growth : public testing::TestWithParam<Case> {};
+class Growth : public testing::TestWithParam<GrowthCase> {};
 INSTANTIATE_TEST_SUITE_P(Cases, Growth,
-                         testing::Values(Case{"one_bond", false, {{2, 5, 2}, {2, 3, 2}}}, Case{"neighbours", false, {{3, 6, 2}, {2, 3, 2}}},
-                                         Case{"everything", false, {{3, 6, 4}, {2, 5, 3}}},
-                                         Case{"beyond_the_start", false, {{2, 9, 2}, {2, 3, 2}}},
-                                         Case{"dead_bond", true, {{2, 2, 2}, {2, 3, 2}}},
-                                         Case{"dead_bond_and_neighbour", true, {{3, 3, 3}, {2, 3, 2}}}),
+                         testing::Values(GrowthCase{"one_bond", false, {{2, 5, 2}, {2, 3, 2}}},
+                                         GrowthCase{"neighbours", false, {{3, 6, 2}, {2, 3, 2}}},
+                                         GrowthCase{"everything", false, {{3, 6, 4}, {2, 5, 3}}},
+                                         GrowthCase{"beyond_the_start", false, {{2, 9, 2}, {2, 3, 2}}},
+                                         GrowthCase{"dead_bond", true, {{2, 2, 2}, {2, 3, 2}}},
+                                         GrowthCase{"dead_bond_and_neighbour", true, {{3, 3, 3}, {2, 3, 2}}}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Growth, LeavesTheFunctionAndEverythingOldAsTheyWere) {

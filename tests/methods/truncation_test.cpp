@@ -7,7 +7,7 @@
 namespace comera::test {
 namespace {
 
-constexpr double kTau = 0.01;
+constexpr double kCutTau = 0.01;
 
 // What of an uncut parameter's numbers is still there after the cut.
 Values cut_like(const TinyNet& net, const std::string& name, const Values& values, const BondEntries& keep) {
@@ -47,19 +47,19 @@ void stop_the_dead(TinyNet& net) {
         Values m = to_host(*net.rig.device, state);
         const Values d = to_host(*net.rig.device, ranks->value);
         for (size_t i = 0; i < m.size(); ++i)
-          if (d[i] <= kTau) m[i] = 0;
+          if (d[i] <= kCutTau) m[i] = 0;
         from_host(*net.rig.device, state, m);
       });
 }
 
-struct Case {
+struct CutCase {
   const char* name;
   bool dead_bond, late;
 };
-class Truncation : public testing::TestWithParam<Case> {};
+class Truncation : public testing::TestWithParam<CutCase> {};
 INSTANTIATE_TEST_SUITE_P(Cases, Truncation,
-                         testing::Values(Case{"early", false, false}, Case{"late", false, true}, Case{"dead_bond", true, false},
-                                         Case{"dead_bond_late", true, true}),
+                         testing::Values(CutCase{"early", false, false}, CutCase{"late", false, true}, CutCase{"dead_bond", true, false},
+                                         CutCase{"dead_bond_late", true, true}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Truncation, TwoHundredStepsAreTheSame) {
@@ -80,7 +80,7 @@ TEST_P(Truncation, TwoHundredStepsAreTheSame) {
     stop_the_dead(*net);
   }
   const StepResults before = whole.gradients(6);
-  const BondEntries plan = plan_cut(cut.params, *cut.rig.device, kTau, 0.125);
+  const BondEntries plan = plan_cut(cut.params, *cut.rig.device, kCutTau, 0.125);
   ASSERT_FALSE(plan.empty());
   EXPECT_EQ(plan[0][1], GetParam().dead_bond ? (std::vector<int64_t>{5}) : (std::vector<int64_t>{1, 2, 5}));
   const int64_t held = cut.params.count();
@@ -88,7 +88,7 @@ TEST_P(Truncation, TwoHundredStepsAreTheSame) {
   EXPECT_LT(cut.params.count(), held);
   const StepResults after = cut.gradients(6);
   EXPECT_EQ(after.entries, before.entries);
-  EXPECT_EQ(live_ranks(cut.params, *cut.rig.device, kTau), live_ranks(whole.params, *whole.rig.device, kTau));
+  EXPECT_EQ(live_ranks(cut.params, *cut.rig.device, kCutTau), live_ranks(whole.params, *whole.rig.device, kCutTau));
   EXPECT_EQ(before.entries - live_entries(whole.params.rank_layers()[1], {2, 3, 2}),
             GetParam().dead_bond ? 0 : live_entries(whole.params.rank_layers()[0], {2, 3, 2}));
 
@@ -123,7 +123,7 @@ TEST(TruncationFloat, TheLossGoesOnWhereItWas) {
   }
   net.set("a.rank.1", {0.005, 1, 0.5, 0.01, -0.3, 0.6});
   const double before = net.gradients(21).loss;
-  net.cut(plan_cut(net.params, *net.rig.device, kTau, 0.125));
+  net.cut(plan_cut(net.params, *net.rig.device, kCutTau, 0.125));
   EXPECT_NEAR(net.gradients(21).loss, before, 1e-6);
 }
 

@@ -8,7 +8,7 @@
 namespace comera::test {
 namespace {
 
-constexpr double kTau = 0.01;
+constexpr double kExportTau = 0.01;
 
 void kill_some(TinyNet& net) {
   net.set("a.rank.0", {0.9, 0.004, 0.8});
@@ -26,7 +26,7 @@ std::pair<Values, Values> both_ways(TinyNet& net) {
     const Tensor y = net.first->forward(ctx, net.x);
     if (!ctx.ops.dry) ours = to_host(*net.rig.device, y);
   });
-  const HostTensor w = dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau);
+  const HostTensor w = dense_weight(net.params.rank_layers()[0], *net.rig.device, kExportTau);
   EXPECT_EQ(w.shape, (Shape{TinyNet::kHidden, TinyNet::kIn}));
   Values dense = product(to_host(*net.rig.device, net.x), false, w.values, true, TinyNet::kTokens, TinyNet::kIn, TinyNet::kHidden);
   const Values bias = net.get("a.bias");
@@ -44,15 +44,15 @@ TEST(DenseWeight, IsWhatTheLayerComputes) {
 TEST(DenseWeight, ADeadBondLeavesZeros) {
   TinyNet net(AdamConfig{}.make({}));
   net.set("a.rank.1", Values(6, 0.01));
-  for (double value : dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau).values) EXPECT_EQ(value, 0);
+  for (double value : dense_weight(net.params.rank_layers()[0], *net.rig.device, kExportTau).values) EXPECT_EQ(value, 0);
 }
 
 TEST(DenseWeight, PaddingIsCutOff) {
   TinyNet net(AdamConfig{}.make({}));
-  const HostTensor all = dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau);
+  const HostTensor all = dense_weight(net.params.rank_layers()[0], *net.rig.device, kExportTau);
   net.params.rank_layers()[0].rows = 7;
   net.params.rank_layers()[0].columns = 11;
-  const HostTensor part = dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau);
+  const HostTensor part = dense_weight(net.params.rank_layers()[0], *net.rig.device, kExportTau);
   ASSERT_EQ(part.shape, (Shape{7, 11}));
   for (size_t i = 0; i < 7; ++i)
     for (size_t j = 0; j < 11; ++j) EXPECT_EQ(part.values[i * 11 + j], all.values[i * 12 + j]);
@@ -61,9 +61,9 @@ TEST(DenseWeight, PaddingIsCutOff) {
 TEST(DenseWeight, IsUnchangedByACut) {
   TinyNet net(AdamConfig{}.make({}));
   kill_some(net);
-  const HostTensor before = dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau);
-  net.cut(plan_cut(net.params, *net.rig.device, kTau, 0));
-  EXPECT_EQ(dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau).values, before.values);
+  const HostTensor before = dense_weight(net.params.rank_layers()[0], *net.rig.device, kExportTau);
+  net.cut(plan_cut(net.params, *net.rig.device, kExportTau, 0));
+  EXPECT_EQ(dense_weight(net.params.rank_layers()[0], *net.rig.device, kExportTau).values, before.values);
 }
 
 // Rows of the table against the definition, element by element.
@@ -86,7 +86,7 @@ TEST(DenseWeight, TableOfATtm) {
   from_host(*rig.device, layer.cores[0]->value, f);
   from_host(*rig.device, layer.cores[1]->value, g);
   from_host(*rig.device, layer.ranks[0]->value, d);
-  const HostTensor table = dense_weight(layer, *rig.device, kTau);
+  const HostTensor table = dense_weight(layer, *rig.device, kExportTau);
   ASSERT_EQ(table.shape, (Shape{15, 8}));
   for (size_t i1 = 0; i1 < 3; ++i1)
     for (size_t i2 = 0; i2 < 5; ++i2)
@@ -104,7 +104,7 @@ TEST(Fold, TheFunctionStays) {
   const Values ours = both_ways(net).first;
   const Values core = net.get("a.core.0");
   std::map<std::string, Values> folded;
-  for (const HostTensor& tensor : fold(net.params, *net.rig.device, kTau)) {
+  for (const HostTensor& tensor : fold(net.params, *net.rig.device, kExportTau)) {
     EXPECT_EQ(tensor.shape, net.params.find(tensor.name)->shape);
     folded[tensor.name] = tensor.values;
   }

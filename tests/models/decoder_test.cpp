@@ -48,7 +48,7 @@ ModelConfig train_head() {
   return config;
 }
 
-const std::vector<int64_t> kLengths = {5, 2, 6, 1};
+const std::vector<int64_t> kTextLengths = {5, 2, 6, 1};
 
 void put(Net& net, const TextBatch& text) {
   net.put(text);
@@ -75,7 +75,7 @@ TEST_P(EveryDecoder, GradientsAgreeWithFiniteDifferences) {
       config.decoder.dropout = config.decoder.attention_dropout = dropout;
       Net net(config, tensorise);
       shake(net);
-      put(net, lay_out(some_rows(kLengths, 20, 3), 17, 6, true));  // 14 tokens in 17: three of nobody
+      put(net, lay_out(some_rows(kTextLengths, 20, 3), 17, 6, true));  // 14 tokens in 17: three of nobody
       check_directions(net.rig, net.probe(), {.step = 3e-4, .tolerance = 1e-9, .directions = 1});
     }
 }
@@ -97,7 +97,7 @@ TEST_P(EveryDecoder, ATokenSeesItselfAndThoseBeforeIt) {
 TEST_P(EveryDecoder, PackedAndPaddedBatchesGiveTheSameLogitsAndGradients) {
   Net net(GetParam().second(), false);
   shake(net);
-  const TextRows rows = some_rows(kLengths, 20, 3);
+  const TextRows rows = some_rows(kTextLengths, 20, 3);
   std::vector<Values> logits;
   std::vector<std::map<std::string, Values>> gradients;
   for (const TextBatch& batch : {padded(rows, 6), lay_out(rows, 14, 6, true)}) {

@@ -23,7 +23,7 @@ ModelConfig toy_vit() {
   return config;
 }
 
-void put_some(Net& net) { net.put_images(noise_values(4 * kPixels, 2), {0, 1, 2, 1}); }
+void put_pictures(Net& net) { net.put_images(noise_values(4 * kPixels, 2), {0, 1, 2, 1}); }
 
 TEST(Vit, GradientsAgreeWithFiniteDifferences) {
   const std::pair<const char*, std::function<void(VitConfig&)>> options[] = {
@@ -42,7 +42,7 @@ TEST(Vit, GradientsAgreeWithFiniteDifferences) {
       change(config.vit);
       Net net(config, tensorise);
       shake(net);
-      put_some(net);
+      put_pictures(net);
       check_directions(net.rig, net.probe(), {.step = 3e-4, .tolerance = 1e-8, .directions = 1});
     }
 }
@@ -54,7 +54,7 @@ TEST(Vit, FrozenTablesLeaveOtherGradients) {
   });
   for (Net* net : {&all, &some}) {
     shake(*net);
-    put_some(*net);
+    put_pictures(*net);
     net->gradients();
   }
   const std::map<std::string, Values> expected = all.all_gradients(), got = some.all_gradients();

@@ -20,7 +20,7 @@ AdafactorConfig config_of(const SafetensorsFile& file) {
           .warmup_init = golden_setting<bool>(file, "warmup_init")};
 }
 
-void follows_the_published_run(const std::string& path, DType dtype) {
+void follows_published_adafactor(const std::string& path, DType dtype) {
   const SafetensorsFile file(path);
   const bool projected = file.has("projection");
   const double limit = dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat;
@@ -70,13 +70,13 @@ void follows_the_published_run(const std::string& path, DType dtype) {
 
 TEST(Golden, Adafactor) {
   for (const std::string& path : golden_files("adafactor"))
-    for (const DType dtype : {DType::f64, DType::f32}) follows_the_published_run(path, dtype);
+    for (const DType dtype : {DType::f64, DType::f32}) follows_published_adafactor(path, dtype);
 }
 
 // The published projections are fed. The step is scaled by the rms of the whole weight.
 TEST(Golden, AdafactorInAProjection) {
   for (const std::string& path : golden_files("galore_adafactor"))
-    for (const DType dtype : {DType::f64, DType::f32}) follows_the_published_run(path, dtype);
+    for (const DType dtype : {DType::f64, DType::f32}) follows_published_adafactor(path, dtype);
 }
 
 // A core (a, l, b) is the matrix (a l, b), a table of four axes likewise.

@@ -8,7 +8,7 @@ namespace {
 using layer_test::golden_files;
 using layer_test::golden_setting;
 
-std::function<void(ParamSet&)> one_weight(int64_t m, int64_t n) {
+std::function<void(ParamSet&)> apollo_weight(int64_t m, int64_t n) {
   return [=](ParamSet& params) { params.add("w", {m, n}, ParamKind::weight, ParamGroup::rest, {}); };
 }
 
@@ -17,7 +17,7 @@ std::unique_ptr<Optimizer> apollo_with_given_projection(const AdamConfig& adam, 
   return std::make_unique<Optimizer>(make_apollo_rule(adam, options, make_svd_projector()));
 }
 
-void follows_the_published_run(const std::string& path, DType dtype) {
+void follows_published_apollo(const std::string& path, DType dtype) {
   const SafetensorsFile file(path);
   const double limit = dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat;
   const std::vector<int64_t>& shape = file.entry("w0").shape;
@@ -31,7 +31,7 @@ void follows_the_published_run(const std::string& path, DType dtype) {
   Rig rig(dtype);
   rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay", 0.0);
   Trainee net(rig, apollo_with_given_projection({betas.at(0), betas.at(1), golden_setting<double>(file, "eps")}, options),
-              one_weight(shape[0], shape[1]));
+              apollo_weight(shape[0], shape[1]));
   from_host(*rig.device, net.params.find("w")->value, file.values("w0"));
   const Json rates = golden_setting<Json>(file, "lr");
   double worst = 0;
@@ -58,10 +58,10 @@ void follows_the_published_run(const std::string& path, DType dtype) {
 
 TEST(Golden, Apollo) {
   for (const std::string& path : golden_files("apollo"))
-    for (const DType dtype : {DType::f64, DType::f32}) follows_the_published_run(path, dtype);
+    for (const DType dtype : {DType::f64, DType::f32}) follows_published_apollo(path, dtype);
 }
 
-constexpr double kRate = 0.01;
+constexpr double kApolloRate = 0.01;
 
 // Row i of a tall matrix (n columns), column i of a wide one.
 double length_of(const Values& x, int64_t m, int64_t n, int64_t i) {
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ApolloSides,
 TEST_P(ApolloSides, EachChannelMovesAgainstItsGradient) {
   for (const char* scaling : {"channel", "tensor"}) {
     Rig rig;
-    Trainee net(rig, ApolloConfig{.rank = 3, .gap = 2, .scaling = scaling}.make({}), one_weight(m, n));
+    Trainee net(rig, ApolloConfig{.rank = 3, .gap = 2, .scaling = scaling}.make({}), apollo_weight(m, n));
     Values before = net.value("w");
     for (uint32_t t = 1; t <= 4; ++t) {
       const Values g = random_values(m * n, 60 + t);
@@ -125,7 +125,7 @@ TEST_P(ApolloSides, EachChannelMovesAgainstItsGradient) {
 TEST_P(ApolloSides, TheFirstUpdateHasTheLengthOfAWholeOne) {
   const int64_t r = 4;
   Rig rig;
-  Trainee net(rig, apollo_with_given_projection({0.9, 0.999, 1e-30}, {.rank = r, .alpha = 2.25}), one_weight(m, n));
+  Trainee net(rig, apollo_with_given_projection({0.9, 0.999, 1e-30}, {.rank = r, .alpha = 2.25}), apollo_weight(m, n));
   const Values p = random_values(r * std::min(m, n), 7), g = random_values(m * n, 8), before = net.value("w");
   from_host(*rig.device, net.state("w", "projection"), p);
   net.set_grad("w", g);
@@ -133,7 +133,7 @@ TEST_P(ApolloSides, TheFirstUpdateHasTheLengthOfAWholeOne) {
   const Values moved = less(net.value("w"), before), projected = project(p, g, r);
   for (int64_t i = 0; i < channels; ++i)
     EXPECT_NEAR(length_of(moved, m, n, i),
-                kRate * 1.5 * std::sqrt(static_cast<double>(r)) * length_of(g, m, n, i) / length_of_projected(projected, r, i), 1e-8);
+                kApolloRate * 1.5 * std::sqrt(static_cast<double>(r)) * length_of(g, m, n, i) / length_of_projected(projected, r, i), 1e-8);
 }
 
 // At full rank without a projection each channel is as long as Adam's.
@@ -141,7 +141,7 @@ TEST_P(ApolloSides, WithoutAProjectionChannelsAreAsLongAsAdams) {
   const int64_t s = std::min(m, n);
   const AdamConfig adam{0.9, 0.999, 1e-6};
   Rig rig;
-  Trainee net(rig, apollo_with_given_projection(adam, {.rank = s, .growth = 1e9}), one_weight(m, n));
+  Trainee net(rig, apollo_with_given_projection(adam, {.rank = s, .growth = 1e9}), apollo_weight(m, n));
   Values identity(static_cast<size_t>(s * s));
   for (int64_t i = 0; i < s; ++i) identity[static_cast<size_t>(i * s + i)] = 1;
   from_host(*rig.device, net.state("w", "projection"), identity);
@@ -151,7 +151,7 @@ TEST_P(ApolloSides, WithoutAProjectionChannelsAreAsLongAsAdams) {
     const Values g = random_values(m * n, 20 + t);
     net.set_grad("w", g);
     net.step(t);
-    const Values moved = less(net.value("w"), before), whole = reference.update(g, kRate, t);
+    const Values moved = less(net.value("w"), before), whole = reference.update(g, kApolloRate, t);
     for (int64_t i = 0; i < channels; ++i) EXPECT_NEAR(length_of(moved, m, n, i), length_of(whole, m, n, i), 1e-9) << "step " << t;
     before = net.value("w");
   }
@@ -161,14 +161,14 @@ TEST_P(ApolloSides, WithoutAProjectionChannelsAreAsLongAsAdams) {
 TEST_P(ApolloSides, TheLengthOfUpdatesGrowsSlowly) {
   Rig rig;
   const AdamConfig adam{0.9, 0.999, 1e-6};
-  Trainee net(rig, ApolloConfig{.rank = 3, .gap = 4}.make({.adam = adam}), one_weight(m, n));
+  Trainee net(rig, ApolloConfig{.rank = 3, .gap = 4}.make({.adam = adam}), apollo_weight(m, n));
   Values before = net.value("w");
   double last = 0;
   int limited = 0;
   for (uint32_t t = 1; t <= 20; ++t) {
     net.set_grad("w", random_values(m * n, 40 + t, std::pow(1.3, t)));
     net.step(t);
-    const double size = kRate * std::sqrt(1 - std::pow(adam.beta2, t)) / (1 - std::pow(adam.beta1, t));
+    const double size = kApolloRate * std::sqrt(1 - std::pow(adam.beta2, t)) / (1 - std::pow(adam.beta1, t));
     const double length = length_of(less(net.value("w"), before)) / size;
     if (t > 1) {
       EXPECT_LE(length, last * 1.01 * (1 + 1e-6)) << "step " << t;
@@ -185,7 +185,7 @@ TEST_P(ApolloSides, TheLengthOfUpdatesGrowsSlowly) {
 TEST(Apollo, AStepWithoutAGradientLimitsNoLaterOne) {
   const auto length_after = [](bool pause) {
     Rig rig;
-    Trainee net(rig, ApolloConfig{.rank = 3}.make({}), one_weight(9, 7));
+    Trainee net(rig, ApolloConfig{.rank = 3}.make({}), apollo_weight(9, 7));
     uint32_t t = 0;
     for (; t < 3; ++t) {
       net.set_grad("w", random_values(63, t));
@@ -255,7 +255,7 @@ TEST(Apollo, OtherParametersGetAdam) {
     for (Param& param : net.params.params()) {
       const Values g = random_values(param.count(), t);
       net.set_grad(param.name, g);
-      references[param.name].step(expected[param.name], g, kRate, adam.weight_decay, t);
+      references[param.name].step(expected[param.name], g, kApolloRate, adam.weight_decay, t);
     }
     net.step(t);
   }

@@ -7,11 +7,11 @@ namespace {
 using layer_test::golden_files;
 using layer_test::golden_setting;
 
-std::function<void(ParamSet&)> one_weight(const Shape& shape) {
+std::function<void(ParamSet&)> came_weight(const Shape& shape) {
   return [=](ParamSet& params) { params.add("w", shape, ParamKind::weight, ParamGroup::rest, {}); };
 }
 
-void follows_the_published_run(const std::string& path, DType dtype) {
+void follows_published_came(const std::string& path, DType dtype) {
   const SafetensorsFile file(path);
   const double limit = dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat;
   const auto betas = golden_setting<std::vector<double>>(file, "betas"), eps = golden_setting<std::vector<double>>(file, "eps");
@@ -25,7 +25,7 @@ void follows_the_published_run(const std::string& path, DType dtype) {
   rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay", 0.0);
   Shape shape;
   for (const int64_t size : file.entry("w0").shape) shape.push_back(size);
-  Trainee net(rig, config.make({}), one_weight(shape));
+  Trainee net(rig, config.make({}), came_weight(shape));
   from_host(*rig.device, net.params.find("w")->value, file.values("w0"));
   const Json rates = golden_setting<Json>(file, "lr");
   double worst = 0;
@@ -53,7 +53,7 @@ void follows_the_published_run(const std::string& path, DType dtype) {
 
 TEST(Golden, Came) {
   for (const std::string& path : golden_files("came"))
-    for (const DType dtype : {DType::f64, DType::f32}) follows_the_published_run(path, dtype);
+    for (const DType dtype : {DType::f64, DType::f32}) follows_published_came(path, dtype);
 }
 
 // Means of x^2 + eps over the rows (p, q) and columns of x, decayed; `over`: what a correction divides them by.
@@ -110,7 +110,7 @@ TEST(Came, FollowsAPlainLoop) {
     const int64_t p = 7, q = 5;
     Rig rig;
     rig.scalars.weight_decay = 0.3;
-    Trainee net(rig, config.make({}), one_weight({p, q}));
+    Trainee net(rig, config.make({}), came_weight({p, q}));
     Values w = net.value("w"), m(static_cast<size_t>(p * q));
     Factors squares{p, q, config.beta2, config.eps}, residuals{p, q, config.beta3, config.residual_eps};
     for (uint32_t t = 1; t <= 40; ++t) {
@@ -134,7 +134,7 @@ TEST(Came, OfRankOneTheFirstUpdateIsElevenTimesTheSign) {
   for (const bool corrected : {false, true}) {
     Rig rig;
     for (double& rate : rig.scalars.learning_rate) rate = 1;
-    Trainee net(rig, CameConfig{.correct_residual = corrected}.make({}), one_weight({p, q}));
+    Trainee net(rig, CameConfig{.correct_residual = corrected}.make({}), came_weight({p, q}));
     from_host(*rig.device, net.params.find("w")->value, Values(g.size(), 0.0));
     net.set_grad("w", g);
     net.step(1);

@@ -11,13 +11,13 @@ namespace {
 using layer_test::golden_files;
 using layer_test::golden_setting;
 
-std::function<void(ParamSet&)> one_weight(int64_t m, int64_t n) {
+std::function<void(ParamSet&)> coap_weight(int64_t m, int64_t n) {
   return [=](ParamSet& params) { params.add("w", {m, n}, ParamKind::weight, ParamGroup::rest, {}); };
 }
 
 // One published run of one matrix, and ours beside it.
-struct Replay {
-  Replay(const std::string& path, DType dtype)
+struct CoapReplay {
+  CoapReplay(const std::string& path, DType dtype)
       : file(path),
         rig(dtype),
         coded(file.has("m_code")),
@@ -34,7 +34,7 @@ struct Replay {
     config.scale = golden_setting<double>(file, "scale");
     config.restore = golden_setting<bool>(file, "restore", false);
     config.refresh = "together";
-    net.emplace(rig, optimizer(), one_weight(m, n));
+    net.emplace(rig, optimizer(), coap_weight(m, n));
     from_host(*rig.device, w().value, file.values("w0"));
   }
 
@@ -193,23 +193,23 @@ struct Replay {
 
 TEST(Golden, Coap) {
   for (const std::string& path : golden_files("coap"))
-    for (const DType dtype : {DType::f64, DType::f32}) Replay(path, dtype).run();
+    for (const DType dtype : {DType::f64, DType::f32}) CoapReplay(path, dtype).run();
 }
 
 TEST(Golden, CoapWithAdafactor) {
   for (const std::string& path : golden_files("coap_adafactor"))
-    for (const DType dtype : {DType::f64, DType::f32}) Replay(path, dtype).run();
+    for (const DType dtype : {DType::f64, DType::f32}) CoapReplay(path, dtype).run();
 }
 
 TEST(Golden, CoapWithEightBits) {
   for (const std::string& path : golden_files("coap8"))
-    for (const DType dtype : {DType::f64, DType::f32}) Replay(path, dtype).run();
+    for (const DType dtype : {DType::f64, DType::f32}) CoapReplay(path, dtype).run();
 }
 
 // Their steps before the first refinement, at which the published code stops.
 TEST(Golden, CoapWithAdafactorInEightBits) {
   for (const std::string& path : golden_files("coap_adafactor8"))
-    for (const DType dtype : {DType::f64, DType::f32}) Replay(path, dtype).run();
+    for (const DType dtype : {DType::f64, DType::f32}) CoapReplay(path, dtype).run();
 }
 
 struct CoapSides : testing::TestWithParam<std::pair<int64_t, int64_t>> {
@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CoapSides,
 
 TEST_P(CoapSides, AResetIsOrthonormalAndOnTheRightSide) {
   Rig rig;
-  Trainee net(rig, options().make({}), one_weight(m, n));
+  Trainee net(rig, options().make({}), coap_weight(m, n));
   for (uint32_t t = 1; t <= 9; ++t) {
     net.set_grad("w", random_values(m * n, t));
     net.step(t);
@@ -268,7 +268,7 @@ TEST_P(CoapSides, AResetIsOrthonormalAndOnTheRightSide) {
 // Nothing of it is lost, so there is nothing to refine.
 TEST_P(CoapSides, AGradientOfLowRankPassesWhole) {
   Rig rig;
-  Trainee net(rig, options().make({}), one_weight(m, n));
+  Trainee net(rig, options().make({}), coap_weight(m, n));
   const Values g = product(random_values(m * r, 21), false, random_values(r * n, 22), false, m, r, n);
   Values first;
   for (uint32_t t = 1; t <= 3; ++t) {
@@ -286,7 +286,7 @@ TEST_P(CoapSides, ARefinementStepsDownTheLoss) {
     Rig rig;
     CoapConfig config = options();
     config.normalised = normalised;
-    Trainee net(rig, config.make({}), one_weight(m, n));
+    Trainee net(rig, config.make({}), coap_weight(m, n));
     for (uint32_t t = 1; t <= 2; ++t) {
       net.set_grad("w", random_values(m * n, t, 0.3));
       net.step(t);
@@ -329,7 +329,7 @@ TEST_P(CoapSides, ANormalisedRefinementDoesNotSeeTheScale) {
       Rig rig;
       CoapConfig config = options();
       config.normalised = normalised;
-      Trainee net(rig, config.make({}), one_weight(m, n));
+      Trainee net(rig, config.make({}), coap_weight(m, n));
       for (uint32_t t = 1; t <= 3; ++t) {
         net.set_grad("w", random_values(m * n, t, scale));
         net.step(t);
@@ -349,7 +349,7 @@ TEST_P(CoapSides, ANormalisedRefinementDoesNotSeeTheScale) {
 TEST_P(CoapSides, AGradientThatIsNotFiniteLeavesTheProjection) {
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     Rig rig;
-    Trainee net(rig, options().make({}), one_weight(m, n));
+    Trainee net(rig, options().make({}), coap_weight(m, n));
     for (uint32_t t = 1; t <= 2; ++t) {
       net.set_grad("w", random_values(m * n, t));
       net.step(t);
@@ -387,7 +387,7 @@ TEST_P(CoapSides, WithoutAFirstMomentOnlyTheLossIsRefined) {
   Rig rig;
   CoapConfig config = options();
   config.rule = "adafactor";
-  Trainee net(rig, config.make({}), one_weight(m, n));
+  Trainee net(rig, config.make({}), coap_weight(m, n));
   EXPECT_FALSE(net.state("w", "m"));
   for (uint32_t t = 1; t <= 2; ++t) {
     net.set_grad("w", random_values(m * n, t, 0.3));
@@ -426,9 +426,9 @@ TEST_P(CoapSides, EightBitsStayCloseToPlainMoments) {
     config.restore = true;
     config.rule = rule;
     const AdafactorConfig adafactor{.beta1 = 0.9};
-    Trainee plain(rig, config.make({.adafactor = adafactor}), one_weight(m, n));
+    Trainee plain(rig, config.make({.adafactor = adafactor}), coap_weight(m, n));
     config.rule = std::string(rule) + "8bit";
-    Trainee coded(rig, config.make({.adam8bit = {.min_size = 1}, .adafactor = adafactor}), one_weight(m, n));
+    Trainee coded(rig, config.make({.adam8bit = {.min_size = 1}, .adafactor = adafactor}), coap_weight(m, n));
     EXPECT_TRUE(coded.state("w", "m8"));
     EXPECT_FALSE(coded.state("w", "m"));
     EXPECT_EQ(static_cast<bool>(coded.state("w", "v8")), config.rule == "adam8bit");

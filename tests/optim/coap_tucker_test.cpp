@@ -56,8 +56,8 @@ std::function<void(ParamSet&)> one_convolution(int64_t out, int64_t places, int6
 }
 
 // One published run, and ours beside it.
-struct Replay {
-  Replay(const std::string& path, DType dtype) : file(path), rig(dtype) {
+struct TuckerReplay {
+  TuckerReplay(const std::string& path, DType dtype) : file(path), rig(dtype) {
     const std::vector<int64_t>& shape = file.entry("w0").shape;
     config.rank_ratio = golden_setting<double>(file, "rank_ratio");
     config.gap = golden_setting<int64_t>(file, "update_interval");
@@ -157,7 +157,7 @@ struct Replay {
 TEST(Golden, CoapOfConvolutions) {
   for (const std::string& path : golden_files("coap_tucker"))
     for (const DType dtype : {DType::f64, DType::f32})
-      if (golden_setting<std::string>(SafetensorsFile(path), "inner") == "adamw") Replay(path, dtype).run();
+      if (golden_setting<std::string>(SafetensorsFile(path), "inner") == "adamw") TuckerReplay(path, dtype).run();
 }
 
 // Neither side is wider than the other can fill, and a reset is orthonormal.

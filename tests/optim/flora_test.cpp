@@ -8,7 +8,7 @@ namespace {
 using layer_test::golden_files;
 using layer_test::golden_setting;
 
-std::function<void(ParamSet&)> one_weight(int64_t m, int64_t n) {
+std::function<void(ParamSet&)> flora_weight(int64_t m, int64_t n) {
   return [=](ParamSet& params) { params.add("w", {m, n}, ParamKind::weight, ParamGroup::rest, {}); };
 }
 
@@ -39,8 +39,8 @@ Values transposed(const Values& x, int64_t rows, int64_t columns) {
 }
 
 // One published run of one parameter, and ours beside it.
-struct Replay {
-  Replay(const std::string& path, DType dtype)
+struct FloraReplay {
+  FloraReplay(const std::string& path, DType dtype)
       : file(path),
         rig(dtype),
         coded(golden_setting<bool>(file, "quantised")),
@@ -115,7 +115,7 @@ struct Replay {
 
 TEST(Golden, Flora) {
   for (const std::string& path : golden_files("flora"))
-    for (const DType dtype : {DType::f64, DType::f32}) Replay(path, dtype).run();
+    for (const DType dtype : {DType::f64, DType::f32}) FloraReplay(path, dtype).run();
 }
 
 // Gradients of parts are summed in the projection of their step; no momentum.
@@ -216,8 +216,8 @@ void train(Trainee& net, int64_t count, uint32_t steps) {
 TEST(Flora, WithoutMomentumItIsAdafactor) {
   const AdafactorConfig config{.scale_parameter = true};
   Rig rig;
-  Trainee flora(rig, FloraConfig{.rank = 3, .gap = 2, .beta1 = 0}.make({.adafactor = config}), one_weight(9, 7));
-  Trainee adafactor(rig, config.make({}), one_weight(9, 7));
+  Trainee flora(rig, FloraConfig{.rank = 3, .gap = 2, .beta1 = 0}.make({.adafactor = config}), flora_weight(9, 7));
+  Trainee adafactor(rig, config.make({}), flora_weight(9, 7));
   for (Trainee* net : {&flora, &adafactor}) train(*net, 63, 5);
   EXPECT_EQ(flora.value("w"), adafactor.value("w"));
 }
@@ -226,8 +226,8 @@ TEST(Flora, WithoutMomentumItIsAdafactor) {
 TEST(Flora, AtFullRankAnOrthonormalProjectionLosesNothing) {
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{12, 8}, {8, 12}}) {
     Rig rig;
-    Trainee projected(rig, flora_with_given_projections({}, {.rank = 8, .gap = 2}), one_weight(m, n));
-    Trainee whole(rig, FloraConfig{.rank = 9, .gap = 2}.make({}), one_weight(m, n));
+    Trainee projected(rig, flora_with_given_projections({}, {.rank = 8, .gap = 2}), flora_weight(m, n));
+    Trainee whole(rig, FloraConfig{.rank = 9, .gap = 2}.make({}), flora_weight(m, n));
     EXPECT_EQ(whole.state("w", "m").shape(), (Shape{m, n}));
     EXPECT_EQ(projected.state("w", "m").count(), 8 * std::max(m, n));
     const auto reflection = [](uint32_t seed) {
@@ -264,8 +264,8 @@ TEST(Flora, ReadsItsHistoryWithTheDrawsThatWroteIt) {
     Values identity(static_cast<size_t>(s * s));
     for (int64_t i = 0; i < s; ++i) identity[static_cast<size_t>(i * s + i)] = 1;
     from_host(*rig.device, one, identity);
-    Trainee flora(rig, FloraConfig{.rank = r, .gap = 2}.make({}), one_weight(m, n));
-    Trainee given(rig, flora_with_given_projections({}, {.rank = r, .gap = 2}), one_weight(m, n));
+    Trainee flora(rig, FloraConfig{.rank = r, .gap = 2}.make({}), flora_weight(m, n));
+    Trainee given(rig, flora_with_given_projections({}, {.rank = r, .gap = 2}), flora_weight(m, n));
     // A projection of the identity is P^T.
     const auto drawn = [&](uint64_t t) {
       rig.begin(t);

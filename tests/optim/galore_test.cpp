@@ -6,7 +6,7 @@ namespace {
 
 constexpr double kRate = 0.01;
 
-std::function<void(ParamSet&)> one_weight(int64_t m, int64_t n) {
+std::function<void(ParamSet&)> galore_weight(int64_t m, int64_t n) {
   return [=](ParamSet& params) { params.add("w", {m, n}, ParamKind::weight, ParamGroup::rest, {}); };
 }
 
@@ -53,7 +53,7 @@ TEST_P(Sides, ProjectionIsOrthonormalAndOnTheRightSide) {
   Rig rig;
   GaloreConfig options;
   options.rank = 4;
-  Trainee net(rig, options.make({}), one_weight(m, n));
+  Trainee net(rig, options.make({}), galore_weight(m, n));
   net.set_grad("w", random_values(m * n, 5));
   net.step(1);
   EXPECT_EQ(net.state("w", "projection").shape(), right ? (Shape{4, n}) : (Shape{m, 4}));
@@ -68,7 +68,7 @@ TEST_P(Sides, AGradientOfLowRankPassesWhole) {
   Rig rig;
   GaloreConfig options;
   options.rank = 4;
-  Trainee net(rig, options.make({}), one_weight(m, n));
+  Trainee net(rig, options.make({}), galore_weight(m, n));
   const Values g = low_rank(m, n, 4, 21);
   net.set_grad("w", g);
   net.step(1);
@@ -82,7 +82,7 @@ TEST_P(Sides, WithinAGapTheWeightsMoveInRDirections) {
   GaloreConfig options;
   options.rank = 3;
   options.gap = 5;
-  Trainee net(rig, options.make({}), one_weight(m, n));
+  Trainee net(rig, options.make({}), galore_weight(m, n));
   const Values start = net.value("w");
   for (uint32_t t = 1; t <= 6; ++t) {
     net.set_grad("w", random_values(m * n, 60 + t));
@@ -101,7 +101,7 @@ TEST_P(Sides, FollowsTheReferenceAcrossARefresh) {
   options.rank = 4;
   options.gap = 3;
   options.scale = 0.5;
-  Trainee net(rig, options.make({.adam = adam}), one_weight(m, n));
+  Trainee net(rig, options.make({.adam = adam}), galore_weight(m, n));
   AdamReference reference{{AdamFlavour::huggingface, adam.beta1, adam.beta2, adam.eps}};
   Values w = net.value("w"), p;
   for (uint32_t t = 1; t <= 8; ++t) {
@@ -122,7 +122,7 @@ TEST_P(Sides, WithAGapOfOneEveryStepHasAProjectionOfItsOwn) {
   GaloreConfig options;
   options.rank = 4;
   options.gap = 1;
-  Trainee net(rig, options.make({}), one_weight(m, n));
+  Trainee net(rig, options.make({}), galore_weight(m, n));
   Values p;
   for (uint32_t t = 1; t <= 4; ++t) {
     ASSERT_TRUE(net.optimizer->refresh_due(t)) << "step " << t;
@@ -146,7 +146,7 @@ TEST_P(Sides, FullRankGradientDescentIsUntouched) {
   options.gap = 2;
   options.scale = 1;
   rig.scalars.learning_rate[2] = 0.01 * eps;
-  Trainee net(rig, options.make({.adam = {0, 0, eps, 0}}), one_weight(m, n));
+  Trainee net(rig, options.make({.adam = {0, 0, eps, 0}}), galore_weight(m, n));
   Values w = net.value("w");
   for (uint32_t t = 1; t <= 5; ++t) {
     const Values g = random_values(m * n, 30 + t);
@@ -176,7 +176,7 @@ TEST(Galore, OneSidedRotationEquivariance) {
   GaloreConfig options;
   options.rank = 3;
   Rig rig, turned_rig;
-  Trainee plain(rig, options.make({}), one_weight(m, n)), turned(turned_rig, options.make({}), one_weight(m, n));
+  Trainee plain(rig, options.make({}), galore_weight(m, n)), turned(turned_rig, options.make({}), galore_weight(m, n));
   for (Trainee* net : {&plain, &turned}) from_host(*net->rig.device, net->params.find("w")->value, Values(static_cast<size_t>(m * n)));
   for (uint32_t t = 1; t <= 4; ++t) {
     const Values g = random_values(m * n, 70 + t);
@@ -226,7 +226,7 @@ TEST(Galore, EightBitMomentsStayCloseAndDecayOnce) {
   options.rule = "adam8bit";
   Rig rig(DType::f32);
   rig.scalars.weight_decay = adam.weight_decay;
-  Trainee net(rig, options.make({.adam = adam}), one_weight(m, n));
+  Trainee net(rig, options.make({.adam = adam}), galore_weight(m, n));
   EXPECT_TRUE(net.state("w", "m8"));
   AdamReference reference{{AdamFlavour::bitsandbytes, adam.beta1, adam.beta2, adam.eps}};
   Values w = net.value("w");
@@ -240,9 +240,9 @@ TEST(Galore, EightBitMomentsStayCloseAndDecayOnce) {
     EXPECT_LT(largest_difference(net.value("w"), w), t == 1 ? 1e-5 : 4e-4 * t) << "step " << t;
   }
   options.rank = 4;  // 96 x 4 is too small to gain from 8 bits
-  Trainee small(rig, options.make({.adam = adam}), one_weight(m, n));
+  Trainee small(rig, options.make({.adam = adam}), galore_weight(m, n));
   EXPECT_TRUE(small.state("w", "m"));
-  Trainee at(rig, options.make({.adam = adam, .adam8bit = {.min_size = 96 * 4}}), one_weight(m, n));
+  Trainee at(rig, options.make({.adam = adam, .adam8bit = {.min_size = 96 * 4}}), galore_weight(m, n));
   EXPECT_TRUE(at.state("w", "m8")) << "from min_size on";
 }
 
@@ -295,7 +295,7 @@ TEST(Galore, StateComesBackBitForBit) {
   Rig rig;
   GaloreConfig options;
   options.rank = 3;
-  Trainee net(rig, options.make({}), one_weight(10, 8));
+  Trainee net(rig, options.make({}), galore_weight(10, 8));
   net.set_grad("w", random_values(80, 4));
   net.step(1);
   Ctx ctx = rig.ctx();

@@ -7,7 +7,7 @@
 namespace comera::test {
 namespace {
 
-constexpr double kRate = 0.01;  // of the rig
+constexpr double kGrassRate = 0.01;  // of the rig
 
 struct GrassSides : testing::TestWithParam<std::pair<int64_t, int64_t>> {
   int64_t m() const { return GetParam().first; }
@@ -118,7 +118,7 @@ TEST_P(GrassSides, AfterASelectionStepsAreThoseOfANewRun) {
       const Values after = net.value("w");
       const double longest = largest_difference(before, after);
       const double warmth = t > kGap && warmup > 0 ? std::min(1.0, static_cast<double>(t - kGap) / static_cast<double>(warmup)) : 1;
-      EXPECT_NEAR(longest, 0.5 * kRate * warmth, 1e-12) << "step " << t;
+      EXPECT_NEAR(longest, 0.5 * kGrassRate * warmth, 1e-12) << "step " << t;
     }
   }
 }

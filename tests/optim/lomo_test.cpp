@@ -45,7 +45,7 @@ std::unique_ptr<Optimizer> make(const SafetensorsFile& file) {
   return AdalomoConfig{.clip = golden_setting<double>(file, "clip"), .least_rms = eps.at(1)}.make({});
 }
 
-void follows_the_published_run(const std::string& path, DType dtype) {
+void follows_published_lomo(const std::string& path, DType dtype) {
   const SafetensorsFile file(path);
   const double limit = dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat;
   Rig rig(dtype);
@@ -94,12 +94,12 @@ void follows_the_published_run(const std::string& path, DType dtype) {
 
 TEST(Golden, Adalomo) {
   for (const std::string& path : golden_files("adalomo"))
-    for (const DType dtype : {DType::f64, DType::f32}) follows_the_published_run(path, dtype);
+    for (const DType dtype : {DType::f64, DType::f32}) follows_published_lomo(path, dtype);
 }
 
 TEST(Golden, Lomo) {
   for (const std::string& path : golden_files("lomo"))
-    for (const DType dtype : {DType::f64, DType::f32}) follows_the_published_run(path, dtype);
+    for (const DType dtype : {DType::f64, DType::f32}) follows_published_lomo(path, dtype);
 }
 
 // METHODS.md 14.

@@ -63,8 +63,8 @@ TEST(Golden, QgaloreQuantiser) {
 
 // One published run of one matrix, and ours beside it. The weight is stored by the test, whose uniforms of stochastic rounding are the
 // published ones.
-struct Replay {
-  Replay(const std::string& path, DType dtype)
+struct QGaloreReplay {
+  QGaloreReplay(const std::string& path, DType dtype)
       : file(path),
         rig(dtype),
         coded(golden_setting<bool>(file, "eight_bit_moments")),
@@ -226,7 +226,7 @@ struct Replay {
 
 TEST(Golden, Qgalore) {
   for (const std::string& path : golden_files("qgalore"))
-    for (const DType dtype : {DType::f64, DType::f32}) Replay(path, dtype).run();
+    for (const DType dtype : {DType::f64, DType::f32}) QGaloreReplay(path, dtype).run();
 }
 
 TEST(StateBytes, OfQgalore) {

@@ -373,13 +373,13 @@ void fill(Compare& compare, State state) {
   }
 }
 
-struct Size {
+struct CompareSize {
   const char* name;
   ImVec2 pixels;
   float scale;
 };
 
-class CompareStates : public testing::TestWithParam<std::tuple<State, Size, ThemeKind>> {};
+class CompareStates : public testing::TestWithParam<std::tuple<State, CompareSize, ThemeKind>> {};
 
 TEST_P(CompareStates, EveryTabDrawsInside) {
   const auto [state, size, kind] = GetParam();
@@ -403,7 +403,7 @@ TEST_P(CompareStates, EveryTabDrawsInside) {
   }
 }
 
-std::string name_of_case(const testing::TestParamInfo<CompareStates::ParamType>& info) {
+std::string name_of_compare_case(const testing::TestParamInfo<CompareStates::ParamType>& info) {
   const auto& [state, size, kind] = info.param;
   return std::string(kStates[static_cast<int>(state)]) + "_" + size.name + (kind == ThemeKind::dark ? "_dark" : "_light");
 }
@@ -411,10 +411,11 @@ std::string name_of_case(const testing::TestParamInfo<CompareStates::ParamType>&
 INSTANTIATE_TEST_SUITE_P(All, CompareStates,
                          testing::Combine(testing::Values(State::none, State::one, State::two, State::eight, State::missing, State::layers,
                                                           State::reading, State::cursor),
-                                          testing::Values(Size{"960x600", {960, 600}, 1}, Size{"1600x900", {1600, 900}, 1},
-                                                          Size{"1920x1200_at_2", {1920, 1200}, 2}, Size{"960x600_at_2", {960, 600}, 2}),
+                                          testing::Values(CompareSize{"960x600", {960, 600}, 1}, CompareSize{"1600x900", {1600, 900}, 1},
+                                                          CompareSize{"1920x1200_at_2", {1920, 1200}, 2},
+                                                          CompareSize{"960x600_at_2", {960, 600}, 2}),
                                           testing::Values(ThemeKind::dark, ThemeKind::light)),
-                         name_of_case);
+                         name_of_compare_case);
 
 // The windows of a frame; they are named by ids, so that names, values and the baseline do not lose what the user did.
 std::set<std::string> windows() {

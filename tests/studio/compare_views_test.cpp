@@ -37,12 +37,12 @@ TEST(Incomparable, MetricsOfOtherDataAndDevicesAreNamed) {
   EXPECT_EQ(incomparable(c, a, "accuracy"), nullptr);
 }
 
-struct Size {
+struct ViewSize {
   const char* name;
   ImVec2 pixels;
   float scale;
 };
-constexpr Size kSizes[] = {
+constexpr ViewSize kViewSizes[] = {
     {"960x600", {960, 600}, 1}, {"1600x900", {1600, 900}, 1}, {"1920x1200_at_2", {1920, 1200}, 2}, {"3840x2160", {3840, 2160}, 1}};
 
 size_t plots_shown() {
@@ -56,7 +56,7 @@ size_t plots_shown() {
 }
 
 TEST(CurvesByRun, HaveAPlotForEachRunAndForEachGroupOfSeeds) {
-  for (const Size& size : kSizes) {
+  for (const ViewSize& size : kViewSizes) {
     Stage stage(size.pixels, size.scale);
     Compare& compare = stage.ui.compare;
     three_seeds(compare);
@@ -407,7 +407,7 @@ TEST(OverMetric, PointsAreAtTheSameSteps) {
 }
 
 TEST(OverMetric, CurvesAreDrawnAndExportedOverIt) {
-  for (const Size& size : kSizes) {
+  for (const ViewSize& size : kViewSizes) {
     Stage stage(size.pixels, size.scale);
     Compare& compare = stage.ui.compare;
     three_seeds(compare);

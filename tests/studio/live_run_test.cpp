@@ -10,7 +10,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr const char* kTarget = "method.comera.target";
+constexpr const char* kLiveTarget = "method.comera.target";
 
 void answer(Script& script, Ticket ticket, const std::string& refusal = "") {
   Snapshot next = *script.snapshot;
@@ -25,17 +25,17 @@ TEST(LiveRun, AnEditIsPendingUntilItsTicketIsDone) {
   Stage stage;
   stage.begin_run(Phase::running);
   LiveRun& run = *stage.ui.live;
-  run.edit(kTarget, "0.3");
+  run.edit(kLiveTarget, "0.3");
   ASSERT_EQ(stage.script->posted.size(), 1u);
-  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::pending);
+  EXPECT_EQ(run.edits().at(kLiveTarget).stage, EditState::pending);
   run.poll();
-  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::pending);
+  EXPECT_EQ(run.edits().at(kLiveTarget).stage, EditState::pending);
   EXPECT_NE(run.view().config.method.comera.target, 0.3);
   answer(*stage.script, 1);
   stage.script->records.events.push_back({0, 777, "edit", 0, R"({"path": "method.comera.target", "value": "0.3"})"});
   run.poll();
-  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::applied);
-  EXPECT_EQ(run.edits().at(kTarget).step, 777);
+  EXPECT_EQ(run.edits().at(kLiveTarget).stage, EditState::applied);
+  EXPECT_EQ(run.edits().at(kLiveTarget).step, 777);
   EXPECT_NE(run.view().config_at(776).method.comera.target, 0.3);
   EXPECT_EQ(run.view().config_at(777).method.comera.target, 0.3);
   EXPECT_EQ(run.view().config.method.comera.target, 0.3);
@@ -47,11 +47,11 @@ TEST(LiveRun, ARefusedEditSaysWhyAndChangesNothing) {
   stage.begin_run(Phase::running);
   LiveRun& run = *stage.ui.live;
   const double before = run.view().config.method.comera.target;
-  run.edit(kTarget, "3");
+  run.edit(kLiveTarget, "3");
   answer(*stage.script, 1, "cannot change method.comera.target: must be 0..1");
   run.poll();
-  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::refused);
-  EXPECT_EQ(run.edits().at(kTarget).reason, "cannot change method.comera.target: must be 0..1");
+  EXPECT_EQ(run.edits().at(kLiveTarget).stage, EditState::refused);
+  EXPECT_EQ(run.edits().at(kLiveTarget).reason, "cannot change method.comera.target: must be 0..1");
   EXPECT_EQ(run.view().config.method.comera.target, before);
   EXPECT_EQ(run.view().log.back().level, Level::warning);
   stage.frames();
@@ -100,25 +100,25 @@ TEST(LiveRun, ASliderThatMovesFastPostsItsLastValue) {
   Stage stage;
   stage.begin_run(Phase::running);
   LiveRun& run = *stage.ui.live;
-  for (const char* value : {"0.9", "0.8", "0.7", "0.6"}) run.edit(kTarget, value);
+  for (const char* value : {"0.9", "0.8", "0.7", "0.6"}) run.edit(kLiveTarget, value);
   EXPECT_EQ(stage.script->posted.size(), 1u);  // the others wait for its answer
   answer(*stage.script, 1);
   run.poll();
   ASSERT_EQ(stage.script->posted.size(), 2u);
   EXPECT_EQ(std::get<EditCommand>(stage.script->posted[1]).value, "0.6");
-  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::pending);
+  EXPECT_EQ(run.edits().at(kLiveTarget).stage, EditState::pending);
   answer(*stage.script, 2);
   run.poll();
-  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::applied);
-  EXPECT_EQ(run.edits().at(kTarget).value, "0.6");
+  EXPECT_EQ(run.edits().at(kLiveTarget).stage, EditState::applied);
+  EXPECT_EQ(run.edits().at(kLiveTarget).value, "0.6");
 }
 
 TEST(LiveRun, StopGoesOutAtOnce) {
   Stage stage;
   stage.begin_run(Phase::running);
   LiveRun& run = *stage.ui.live;
-  run.edit(kTarget, "0.9");
-  run.edit(kTarget, "0.8");
+  run.edit(kLiveTarget, "0.9");
+  run.edit(kLiveTarget, "0.8");
   run.stop(true);
   EXPECT_TRUE(std::holds_alternative<StopCommand>(stage.script->posted.back()));
   EXPECT_TRUE(run.stopping());
@@ -206,9 +206,9 @@ TEST(Actions, TheDemoTrains) {
   EXPECT_EQ(view.snapshot->step, 20);
   EXPECT_EQ(view.metric("train_loss").size(), 20u);
   EXPECT_EQ(view.snapshot->ranks.size(), 3u);
-  stage.ui.live->edit(kTarget, "0.25");
-  ASSERT_TRUE(stage.until([&] { return stage.ui.live->edits().at(kTarget).stage != EditState::pending; }));
-  EXPECT_EQ(stage.ui.live->edits().at(kTarget).stage, EditState::applied);
+  stage.ui.live->edit(kLiveTarget, "0.25");
+  ASSERT_TRUE(stage.until([&] { return stage.ui.live->edits().at(kLiveTarget).stage != EditState::pending; }));
+  EXPECT_EQ(stage.ui.live->edits().at(kLiveTarget).stage, EditState::applied);
   EXPECT_EQ(view.config.method.comera.target, 0.25);
   stage.ui.live->stop(false);
 }

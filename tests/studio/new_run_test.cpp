@@ -53,13 +53,13 @@ bool has_problem(const std::vector<Problem>& problems, const std::string& path) 
   return std::any_of(problems.begin(), problems.end(), [&](const Problem& problem) { return problem.path == path; });
 }
 
-struct Size {
+struct FormSize {
   const char* name;
   ImVec2 pixels;
   float scale;
 };
 
-class FormSizes : public testing::TestWithParam<std::tuple<Size, ThemeKind>> {};
+class FormSizes : public testing::TestWithParam<std::tuple<FormSize, ThemeKind>> {};
 
 TEST_P(FormSizes, DrawsInside) {
   const auto& [size, kind] = GetParam();
@@ -104,10 +104,11 @@ TEST_P(FormSizes, DrawsInside) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FormSizes,
-                         testing::Combine(testing::Values(Size{"960x600", {960, 600}, 1}, Size{"960x600_at_3", {960, 600}, 3},
-                                                          Size{"1600x900", {1600, 900}, 1}, Size{"1920x1200_at_2", {1920, 1200}, 2},
-                                                          Size{"2880x1800_at_3", {2880, 1800}, 3}, Size{"3840x2160", {3840, 2160}, 1},
-                                                          Size{"3840x2160_at_3", {3840, 2160}, 3}),
+                         testing::Combine(testing::Values(FormSize{"960x600", {960, 600}, 1}, FormSize{"960x600_at_3", {960, 600}, 3},
+                                                          FormSize{"1600x900", {1600, 900}, 1}, FormSize{"1920x1200_at_2", {1920, 1200}, 2},
+                                                          FormSize{"2880x1800_at_3", {2880, 1800}, 3},
+                                                          FormSize{"3840x2160", {3840, 2160}, 1},
+                                                          FormSize{"3840x2160_at_3", {3840, 2160}, 3}),
                                           testing::Values(ThemeKind::dark, ThemeKind::light)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) +

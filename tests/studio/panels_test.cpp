@@ -14,13 +14,13 @@
 namespace comera::studio {
 namespace {
 
-struct Size {
+struct PanelSize {
   const char* name;
   ImVec2 pixels;
   float scale;
 };
 
-class Panels : public testing::TestWithParam<std::tuple<Phase, Size, ThemeKind>> {};
+class Panels : public testing::TestWithParam<std::tuple<Phase, PanelSize, ThemeKind>> {};
 
 const ImGuiWindow* window_of(const Panel& panel) { return ImGui::FindWindowByName((std::string(panel.title) + "###" + panel.id).c_str()); }
 
@@ -56,8 +56,8 @@ std::string name_of_case(const testing::TestParamInfo<Panels::ParamType>& info) 
 INSTANTIATE_TEST_SUITE_P(All, Panels,
                          testing::Combine(testing::Values(Phase::idle, Phase::preparing, Phase::running, Phase::paused, Phase::failed,
                                                           Phase::diverged, Phase::finished),
-                                          testing::Values(Size{"960x600", {960, 600}, 1}, Size{"1920x1080", {1920, 1080}, 1},
-                                                          Size{"1920x1200_at_2", {1920, 1200}, 2}),
+                                          testing::Values(PanelSize{"960x600", {960, 600}, 1}, PanelSize{"1920x1080", {1920, 1080}, 1},
+                                                          PanelSize{"1920x1200_at_2", {1920, 1200}, 2}),
                                           testing::Values(ThemeKind::dark, ThemeKind::light)),
                          name_of_case);
 

@@ -15,7 +15,7 @@ namespace {
 
 using Runs = std::vector<size_t>;
 using Tags = std::vector<std::string>;
-constexpr const char* kTarget = "method.comera.target";
+constexpr const char* kGroupTarget = "method.comera.target";
 
 // Accuracies 0.1, 0.2 and 0.9 with a target of 0.2; 0.3 and 0.5 with one of 0.5; and one whose config is not known.
 void two_targets(Compare& compare) {
@@ -96,7 +96,7 @@ TEST(SeedGroups, TheBandMayBeTheStandardDeviation) {
 TEST(RunGroups, OfASettingHaveTheSameValue) {
   Compare compare;
   two_targets(compare);
-  compare.group_by = kTarget;
+  compare.group_by = kGroupTarget;
   const std::vector<RunGroup> groups = run_groups(compare);
   ASSERT_EQ(groups.size(), 3u);
   EXPECT_EQ(groups[0].runs, (Runs{0, 2, 4}));
@@ -112,11 +112,11 @@ TEST(RunGroups, OfASettingHaveTheSameValue) {
 TEST(RunGroups, WhatARunDoesWithASettingCounts) {
   Compare compare;
   two_targets(compare);
-  compare.group_by = kTarget;
-  compare.runs[0]->view->edits.push_back({50, kTarget, "0.1"});
+  compare.group_by = kGroupTarget;
+  compare.runs[0]->view->edits.push_back({50, kGroupTarget, "0.1"});
   compare.runs[2]->view->config.method.weights = "dense";
   compare.runs[2]->view->unused = unused_settings(fields_of(compare.runs[2]->view->config));
-  std::erase_if(compare.runs[3]->config, [](const auto& setting) { return setting.first == kTarget; });
+  std::erase_if(compare.runs[3]->config, [](const auto& setting) { return setting.first == kGroupTarget; });
   EXPECT_EQ(legends(compare),
             (std::vector<std::string>{"method.comera.target = 0.2 -> 0.1 at 50 (1 run)", "method.comera.target = 0.5 (1 run)",
                                       "method.comera.target not used (1 run)", "method.comera.target not set (1 run)",
@@ -146,7 +146,7 @@ TEST(RunGroups, WhatDoesNotTellRunsApartTakesNoneTogether) {
     compare.group_by = by;
     for (const RunGroup& group : run_groups(compare)) EXPECT_FALSE(group.together()) << by;
   }
-  compare.group_by = kTarget;
+  compare.group_by = kGroupTarget;
   EXPECT_EQ(run_groups(compare).size(), 3u);
   compare.over = "entries";
   EXPECT_EQ(run_groups(compare).size(), 6u) << "a mean is of steps";
@@ -156,20 +156,20 @@ TEST(RunGroups, AreOfferedForWhatTellsRunsApart) {
   Compare compare;
   two_targets(compare);
   using Choices = std::vector<std::string>;
-  EXPECT_EQ(group_choices(compare), (Choices{"seed", "train.seed", kTarget})) << "not the name, nor what is the same";
+  EXPECT_EQ(group_choices(compare), (Choices{"seed", "train.seed", kGroupTarget})) << "not the name, nor what is the same";
   compare.runs[0]->tags = Tags{"good", "color:3", "all"};
   compare.runs[1]->tags = Tags{"all"};
-  EXPECT_EQ(group_choices(compare), (Choices{"seed", "train.seed", kTarget, "tag:good"})) << "nor colours, nor what all have";
+  EXPECT_EQ(group_choices(compare), (Choices{"seed", "train.seed", kGroupTarget, "tag:good"})) << "nor colours, nor what all have";
   Compare none;
   add_run(none, "r-1", 0.1, settings("1"));
   add_run(none, "r-2", 0.1, settings("2", "0.5"));
-  EXPECT_EQ(group_choices(none), (Choices{"train.seed", kTarget})) << "they differ in more than the seed";
+  EXPECT_EQ(group_choices(none), (Choices{"train.seed", kGroupTarget})) << "they differ in more than the seed";
   std::vector<std::string> seen;
   for (int i = 0; i < 6; ++i) {
     choose_next_group(compare);
     seen.push_back(compare.group_by);
   }
-  EXPECT_EQ(seen, (Choices{"seed", "train.seed", kTarget, "tag:good", "", "seed"}));
+  EXPECT_EQ(seen, (Choices{"seed", "train.seed", kGroupTarget, "tag:good", "", "seed"}));
 }
 
 // 0.1, 0.2 and 0.9: mean 0.4, median 0.2, deviation sqrt((0.09 + 0.04 + 0.25) / 2). 0.3 and 0.5: 0.4 twice.
@@ -213,7 +213,7 @@ TEST(RunGroups, AreDrawnInOneColourEach) {
   two_targets(compare);
   compare.runs[0]->view->metrics.erase("val_accuracy");  // the sign of its group stays
   stage.ui.layout = "compare";
-  compare.group_by = kTarget;
+  compare.group_by = kGroupTarget;
   compare.group_middle = GroupMiddle::median;
   stage.frames();
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
@@ -240,7 +240,7 @@ TEST(RunGroups, HaveTheirValuesAboveThoseOfTheirRuns) {
   Compare& compare = stage.ui.compare;
   two_targets(compare);
   stage.ui.layout = "compare";
-  compare.group_by = kTarget;
+  compare.group_by = kGroupTarget;
   const auto items = [&] {
     std::vector<NamedItem> found;
     stage.frames();
@@ -302,8 +302,8 @@ TEST_F(RunGroupsClicked, AreChosenInTheToolbar) {
   two_targets(compare);
   ui().layout = "compare";
   click("group-by");
-  click("group:" + std::string(kTarget));
-  EXPECT_EQ(compare.group_by, kTarget);
+  click("group:" + std::string(kGroupTarget));
+  EXPECT_EQ(compare.group_by, kGroupTarget);
   EXPECT_TRUE(sees("legend:method.comera.target = 0.5 (2 runs)"));
   click("group-by");
   click("group:seed");
@@ -331,7 +331,7 @@ TEST_F(RunGroupsClicked, ARunUnderTheMouseBringsOutItsGroup) {
   stage_.resize({1920, 1080});
   two_targets(compare);
   ui().layout = "compare";
-  compare.group_by = kTarget;
+  compare.group_by = kGroupTarget;
   ASSERT_TRUE(sees("compared:r-3"));  // not the first one of its group
   const NamedItem entry = *find("compared:r-3");
   ImGui::GetIO().AddMousePosEvent((entry.low.x + entry.high.x) / 2, (entry.low.y + entry.high.y) / 2);

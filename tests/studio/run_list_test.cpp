@@ -18,7 +18,7 @@
 namespace comera::studio {
 namespace {
 
-RunRow a_row(const std::string& id, const std::string& parent = "", double accuracy = 0.9, double bytes = 1 << 20) {
+RunRow listed_row(const std::string& id, const std::string& parent = "", double accuracy = 0.9, double bytes = 1 << 20) {
   RunRow row;
   row.id = id;
   row.name = "run " + id;
@@ -50,25 +50,26 @@ std::string tree_of(const std::vector<RunRow>& rows) {
 
 TEST(Lineage, ForksStandUnderTheirParentsInTheOrderOfTheList) {
   EXPECT_EQ(tree_of({}), "");
-  EXPECT_EQ(tree_of({a_row("a"), a_row("b"), a_row("c")}), "a b c");
-  EXPECT_EQ(tree_of({a_row("f2", "b"), a_row("a"), a_row("f1", "b"), a_row("b")}), "a b f21 f11|");
+  EXPECT_EQ(tree_of({listed_row("a"), listed_row("b"), listed_row("c")}), "a b c");
+  EXPECT_EQ(tree_of({listed_row("f2", "b"), listed_row("a"), listed_row("f1", "b"), listed_row("b")}), "a b f21 f11|");
   // A line goes on beside the forks of all but the last: bit 1 is that of depth 1.
-  EXPECT_EQ(tree_of({a_row("a"), a_row("x", "a"), a_row("y", "a"), a_row("xx", "x"), a_row("xxx", "xx"), a_row("yy", "y")}),
+  EXPECT_EQ(tree_of({listed_row("a"), listed_row("x", "a"), listed_row("y", "a"), listed_row("xx", "x"), listed_row("xxx", "xx"),
+                     listed_row("yy", "y")}),
             "a x1 xx2|r2 xxx3|r2 y1| yy2|");
-  EXPECT_EQ(tree_of({a_row("f", "gone"), a_row("a")}), "f a") << "a parent that is not shown";
+  EXPECT_EQ(tree_of({listed_row("f", "gone"), listed_row("a")}), "f a") << "a parent that is not shown";
 }
 
 TEST(Lineage, WhatCannotBeIsStillListedOnce) {
-  EXPECT_EQ(tree_of({a_row("self", "self"), a_row("a", "b"), a_row("b", "a"), a_row("c", "b")}), "self a b1| c2|");
-  std::vector<RunRow> chain = {a_row("0")};
-  for (int i = 1; i < 3000; ++i) chain.push_back(a_row(std::to_string(i), std::to_string(i - 1)));
+  EXPECT_EQ(tree_of({listed_row("self", "self"), listed_row("a", "b"), listed_row("b", "a"), listed_row("c", "b")}), "self a b1| c2|");
+  std::vector<RunRow> chain = {listed_row("0")};
+  for (int i = 1; i < 3000; ++i) chain.push_back(listed_row(std::to_string(i), std::to_string(i - 1)));
   const std::string text = tree_of(chain);
   EXPECT_TRUE(text.ends_with(" 29992999|")) << text.substr(text.size() - 40);
 }
 
 TEST(Lineage, IsASwitchOfTheTable) {
   auto list = std::make_shared<RunList>();
-  list->rows = {a_row("r-3"), a_row("r-2", "r-3"), a_row("r-1")};
+  list->rows = {listed_row("r-3"), listed_row("r-2", "r-3"), listed_row("r-1")};
   for (size_t i = 0; i < 3; ++i) list->rows[i].created = static_cast<double>(i);
   RunTable table;
   const auto shown = [&] {
@@ -97,10 +98,10 @@ TEST(Lineage, IsASwitchOfTheTable) {
 
 TEST(Difference, IsOfWhatTheListIsSortedBy) {
   RunTable table;
-  const RunRow baseline = a_row("r-1");
+  const RunRow baseline = listed_row("r-1");
   EXPECT_STREQ(judged_field(table, baseline).id, "accuracy") << "started: no direction of that is better";
-  EXPECT_STREQ(judged_field(table, a_row("r-1", "", kUnknown)).id, "accuracy");
-  RunRow by_loss = a_row("r-1", "", kUnknown);
+  EXPECT_STREQ(judged_field(table, listed_row("r-1", "", kUnknown)).id, "accuracy");
+  RunRow by_loss = listed_row("r-1", "", kUnknown);
   by_loss.summary.val_loss = 0.5;
   EXPECT_STREQ(judged_field(table, by_loss).id, "loss");
   for (const char* id : {"accuracy", "loss", "train_loss", "size", "compression", "peak", "step_ms", "time"}) {
@@ -114,18 +115,18 @@ TEST(Difference, IsOfWhatTheListIsSortedBy) {
 }
 
 TEST(Difference, SaysHowMuchBetterOrWorse) {
-  const RunRow baseline = a_row("r-1", "", 0.9, 1 << 20);
+  const RunRow baseline = listed_row("r-1", "", 0.9, 1 << 20);
   const auto of = [&](const char* id, const RunRow& row) { return difference_to(*find_run_field(id), row, baseline); };
-  const RunDifference higher = of("accuracy", a_row("r-2", "", 0.93));
+  const RunDifference higher = of("accuracy", listed_row("r-2", "", 0.93));
   EXPECT_EQ(higher.delta.text, "+3 points");
   EXPECT_EQ(higher.delta.verdict, Delta::better);
-  EXPECT_EQ(of("accuracy", a_row("r-2", "", 0.85)).delta.verdict, Delta::worse);
-  EXPECT_EQ(of("accuracy", a_row("r-2", "", 0.9)).delta.verdict, Delta::same);
-  EXPECT_EQ(of("accuracy", a_row("r-2", "", kUnknown)).delta.verdict, Delta::unknown);
-  const RunDifference larger = of("size", a_row("r-2", "", 0.9, 3 << 19));
+  EXPECT_EQ(of("accuracy", listed_row("r-2", "", 0.85)).delta.verdict, Delta::worse);
+  EXPECT_EQ(of("accuracy", listed_row("r-2", "", 0.9)).delta.verdict, Delta::same);
+  EXPECT_EQ(of("accuracy", listed_row("r-2", "", kUnknown)).delta.verdict, Delta::unknown);
+  const RunDifference larger = of("size", listed_row("r-2", "", 0.9, 3 << 19));
   EXPECT_EQ(larger.delta.text, "+50.0 %");
   EXPECT_EQ(larger.delta.verdict, Delta::worse) << "lower is better";
-  RunRow other = a_row("r-2", "", 0.93);
+  RunRow other = listed_row("r-2", "", 0.93);
   other.data_fingerprint = "def";
   EXPECT_STREQ(of("accuracy", other).incomparable, "different data");
   EXPECT_EQ(of("size", other).incomparable, nullptr) << "a size is a size";
@@ -141,8 +142,8 @@ class ListOfRuns : public Clicked {
   ListOfRuns() {
     auto list = std::make_shared<RunList>();
     list->loaded = true;
-    list->rows = {a_row("r-1", "", 0.90, 1 << 20), a_row("r-2", "r-1", 0.93, 3 << 20), a_row("r-3", "", 0.85, 1 << 19),
-                  a_row("r-4", "r-2", kUnknown)};
+    list->rows = {listed_row("r-1", "", 0.90, 1 << 20), listed_row("r-2", "r-1", 0.93, 3 << 20), listed_row("r-3", "", 0.85, 1 << 19),
+                  listed_row("r-4", "r-2", kUnknown)};
     for (size_t i = 0; i < list->rows.size(); ++i) list->rows[i].created = static_cast<double>(i);
     list_ = list;
     ui().runs = list;
@@ -184,7 +185,7 @@ TEST_F(ListOfRuns, ABaselineThatIsNotInThisStoreIsNone) {
   EXPECT_TRUE(sees("difference:r-1:baseline"));
   auto other = std::make_shared<RunList>();
   other->loaded = true;
-  other->rows = {a_row("r-9")};
+  other->rows = {listed_row("r-9")};
   ui().runs = other;
   EXPECT_TRUE(sees("run:r-9"));
   EXPECT_FALSE(find("difference:"));

@@ -19,7 +19,7 @@ namespace comera::studio {
 namespace {
 namespace fs = std::filesystem;
 
-const ImGuiWindow* window_of(const char* id) {
+const ImGuiWindow* docked_window(const char* id) {
   for (const Panel& panel : panels())
     if (panel.id == std::string(id)) return ImGui::FindWindowByName(window_name(panel).c_str());
   return nullptr;
@@ -29,7 +29,7 @@ const ImGuiWindow* window_of(const char* id) {
 std::map<std::string, ImVec4> places() {
   std::map<std::string, ImVec4> found;
   for (const Panel& panel : panels()) {
-    const ImGuiWindow* window = window_of(panel.id);
+    const ImGuiWindow* window = docked_window(panel.id);
     if (window && window->WasActive && !window->Hidden) found[panel.id] = {window->Pos.x, window->Pos.y, window->Size.x, window->Size.y};
   }
   return found;
@@ -62,7 +62,7 @@ class SavedLayouts : public Clicked {
   }
   // The log under the controls, the ranks in front of nothing, tensor trains in front of the metrics; no memory.
   void rearrange() {
-    const ImGuiID side = window_of("controls")->DockId;
+    const ImGuiID side = docked_window("controls")->DockId;
     ImGuiID below = 0, above = 0;
     ImGui::DockBuilderSplitNode(side, ImGuiDir_Down, 0.3f, &below, &above);
     ImGui::DockBuilderDockWindow("Log###log", below);
@@ -116,15 +116,15 @@ TEST_F(SavedLayouts, OfFloatingPanelsToo) {
   ImGui::SetWindowPos("Log###log", {300, 320});
   ImGui::SetWindowSize("Log###log", {500, 200});
   frames();
-  ASSERT_FALSE(window_of("log")->DockIsActive);
+  ASSERT_FALSE(docked_window("log")->DockIsActive);
   const auto mine = places();
   save_layout(ui(), "floating");
   choose_layout(ui(), "replay");
   frames();
-  ASSERT_TRUE(window_of("log")->DockIsActive);
+  ASSERT_TRUE(docked_window("log")->DockIsActive);
   choose_saved_layout(ui(), "floating");
   frames();
-  EXPECT_FALSE(window_of("log")->DockIsActive);
+  EXPECT_FALSE(docked_window("log")->DockIsActive);
   expect_same(places(), mine);
 }
 
@@ -210,8 +210,8 @@ TEST_F(SavedLayouts, APanelThatIsNewHasAPlace) {
   choose_saved_layout(ui(), "old");
   frames();
   for (const Panel& panel : panels()) {
-    ASSERT_TRUE(window_of(panel.id)->DockIsActive) << panel.id;
-    EXPECT_EQ(window_of(panel.id)->DockId == window_of("ranks")->DockId, panel.id == std::string("ranks")) << panel.id;
+    ASSERT_TRUE(docked_window(panel.id)->DockIsActive) << panel.id;
+    EXPECT_EQ(docked_window(panel.id)->DockId == docked_window("ranks")->DockId, panel.id == std::string("ranks")) << panel.id;
   }
   EXPECT_TRUE(places().contains("metrics")) << "the one in front is still the one that was saved";
 }

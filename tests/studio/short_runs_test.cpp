@@ -10,7 +10,7 @@
 namespace comera::studio {
 namespace {
 
-RunRow a_row(const std::string& id, const std::string& status, int64_t step) {
+RunRow short_row(const std::string& id, const std::string& status, int64_t step) {
   RunRow row;
   row.id = id;
   row.name = "run of " + status;
@@ -21,11 +21,11 @@ RunRow a_row(const std::string& id, const std::string& status, int64_t step) {
   return row;
 }
 
-std::shared_ptr<RunList> a_list() {
+std::shared_ptr<RunList> short_list() {
   auto list = std::make_shared<RunList>();
   list->loaded = true;
-  list->rows = {a_row("r-1", "finished", 100),  a_row("r-2", "failed", 3),    a_row("r-3", "running", 2),
-                a_row("r-4", "interrupted", 0), a_row("r-5", "stopped", 104), a_row("r-6", "finished", 1)};
+  list->rows = {short_row("r-1", "finished", 100),  short_row("r-2", "failed", 3),    short_row("r-3", "running", 2),
+                short_row("r-4", "interrupted", 0), short_row("r-5", "stopped", 104), short_row("r-6", "finished", 1)};
   list->rows[4].parent = "r-1";  // four steps of its own
   list->rows[4].fork_step = 100;
   list->rows[5].tags = {"imported"};
@@ -33,24 +33,24 @@ std::shared_ptr<RunList> a_list() {
   return list;
 }
 
-std::string fitting(const std::string& text) { return fitting_rows(*a_list(), text); }
+std::string fitting_short(const std::string& text) { return fitting_rows(*short_list(), text); }
 
 TEST(ShortRun, IsOneThatEndedAfterAFewSteps) {
   for (const auto& [status, step, brief] :
        {std::tuple("finished", 9, true), {"finished", 10, false}, {"failed", 0, true}, {"running", 0, false}, {"stopped", 1, true}})
-    EXPECT_EQ(is_short(a_row("r-1", status, step)), brief) << status << " at " << step;
-  RunRow fork = a_row("r-2", "stopped", 2005);
+    EXPECT_EQ(is_short(short_row("r-1", status, step)), brief) << status << " at " << step;
+  RunRow fork = short_row("r-2", "stopped", 2005);
   EXPECT_FALSE(is_short(fork));
   fork.parent = "r-1";
   fork.fork_step = 2000;
   EXPECT_TRUE(is_short(fork)) << "the other steps are its parent's";
-  RunRow model = a_row("r-3", "finished", 0);
+  RunRow model = short_row("r-3", "finished", 0);
   model.device = "imported";
   EXPECT_FALSE(is_short(model)) << "it was trained elsewhere";
 }
 
 TEST(ShortRun, IsToldAmongTheTagsUntilItGoesOn) {
-  RunRow row = a_row("r-1", "stopped", 4);
+  RunRow row = short_row("r-1", "stopped", 4);
   row.tags = {"good"};
   EXPECT_EQ(all_tags(row), (std::vector<std::string>{"good", "short"}));
   EXPECT_TRUE(has_tag(row, "short"));
@@ -65,15 +65,15 @@ TEST(ShortRun, IsToldAmongTheTagsUntilItGoesOn) {
 }
 
 TEST(ShortRun, IsAWordOfTheFilter) {
-  EXPECT_EQ(fitting("tag:short"), "245");
-  EXPECT_EQ(fitting("-tag:short"), "136");
-  EXPECT_EQ(fitting("tag!=short"), "136");
-  EXPECT_EQ(fitting("not tag:short"), "136");
-  EXPECT_EQ(fitting("short"), "245");
-  EXPECT_EQ(fitting("/^short$/"), "245");
-  EXPECT_EQ(fitting("tag:Short status:failed"), "2");
-  EXPECT_EQ(fitting("-status:failed tag:short"), "45") << "before every field";
-  EXPECT_EQ(fitting("-accuracy>0.9 and -tag:imported"), "12345");
+  EXPECT_EQ(fitting_short("tag:short"), "245");
+  EXPECT_EQ(fitting_short("-tag:short"), "136");
+  EXPECT_EQ(fitting_short("tag!=short"), "136");
+  EXPECT_EQ(fitting_short("not tag:short"), "136");
+  EXPECT_EQ(fitting_short("short"), "245");
+  EXPECT_EQ(fitting_short("/^short$/"), "245");
+  EXPECT_EQ(fitting_short("tag:Short status:failed"), "2");
+  EXPECT_EQ(fitting_short("-status:failed tag:short"), "45") << "before every field";
+  EXPECT_EQ(fitting_short("-accuracy>0.9 and -tag:imported"), "12345");
   EXPECT_TRUE(RunFilter("-tag:short").asks_for_short());
   EXPECT_FALSE(RunFilter("tag:good").asks_for_short());
   EXPECT_NE(RunFilter("-acuracy>0.9").problem().find("accuracy"), std::string::npos);
@@ -82,7 +82,7 @@ TEST(ShortRun, IsAWordOfTheFilter) {
 
 class ShortRuns : public Clicked {
  protected:
-  ShortRuns() { ui().runs = list_ = a_list(); }
+  ShortRuns() { ui().runs = list_ = short_list(); }
   std::string order() {
     for (int i = 0; i < 3; ++i) frame();
     return rows_on_screen(items_);

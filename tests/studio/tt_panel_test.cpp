@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kWindow = "Tensor trains###tt";
 
-void front(Stage& stage, const char* panel = "tt") {
+void show_panel(Stage& stage, const char* panel = "tt") {
   stage.frames(2);
   stage.ui.front_panel = panel;
   stage.frames(3);
@@ -59,7 +59,7 @@ std::vector<std::string> chart_names(Stage& stage) {
 TEST(TTPanel, AClickChoosesABondForEveryPanelAndAsksForItsEntries) {
   Stage stage;
   stage.begin_run(Phase::running);
-  front(stage);
+  show_panel(stage);
   const TTLayout layout = lay_out(stage.ui.snapshot().ranks, stage.ui.tt.collapsed);
   const TTBond& bond = layout.bonds[6];  // the second one of the second layer
   click(stage, on_screen(stage, (bond.x0 + bond.x1) / 2, bond.y));
@@ -128,7 +128,7 @@ TEST_F(TTPast, ValuesOfTheNearestCheckpoint) {
   open_run(ui(), id, 12);
   ASSERT_TRUE(until([&] { return ui().load_request == 0; }));
   ASSERT_TRUE(ui().replaying());
-  front(*stage_);
+  show_panel(*stage_);
   ui().selected_layer = layer;
   ui().tt.bond = 1;
   const auto answered = [&] {
@@ -175,7 +175,7 @@ TEST(TTPanel, ACapFromTheSliderReachesTheSessionAndComesBackApplied) {
   stage.begin_run(Phase::running);
   stage.ui.selected_layer = "enc0.attn.q";
   stage.ui.tt.bond = 1;
-  front(stage);
+  show_panel(stage);
   stage.say([](Snapshot& s) { s.last_ticket = 1; });  // the question for its entries
   stage.frames();
   const ImGuiWindow* side = child("tt-side");
@@ -239,7 +239,7 @@ TEST_F(Clicked, BarsOfTheCardAreCopied) {
   stage_.begin_run(Phase::paused);
   ui().selected_layer = "enc0.attn.q";
   ui().tt.bond = 1;
-  front(stage_);
+  show_panel(stage_);
   stage_.say([](Snapshot& s) { s.inspected = {"enc0.attn.q", 1, s.step, {0.25, 0.9, 0.001}}; });
   const auto copied = [&](const std::string& picture, const char* what, float across) {
     if (!sees(picture)) return picture + " is not seen";
@@ -272,7 +272,7 @@ TEST(TTPanel, ThePastAndStoredRunsCannotBeChanged) {
   stage.begin_run(Phase::finished);
   stage.ui.selected_layer = "enc0.attn.q";
   stage.ui.tt.bond = 2;
-  front(stage);
+  show_panel(stage);
   EXPECT_TRUE(stage.script->posted.empty());
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
   // Also as a run out of the store.
@@ -295,7 +295,7 @@ TEST(TTPanel, ManyLayersStartFoldedAndTheZoomHoldsThePlaceUnderTheMouse) {
   Snapshot many = *stage.script->snapshot;
   for (size_t i = 0; i < many.ranks.size(); ++i) many.ranks[i].name = "enc" + std::to_string(i / 6) + ".part" + std::to_string(i % 6);
   stage.script->snapshot = std::make_shared<const Snapshot>(many);
-  front(stage);
+  show_panel(stage);
   EXPECT_EQ(stage.ui.tt.collapsed.size(), 7u);
   stage.ui.selected_layer = "enc5.part2";  // chosen elsewhere: its group opens, and it comes into view
   stage.frames();
@@ -334,7 +334,7 @@ TEST(TTPanel, EveryChoiceInEverySizeAndScale) {
       stage.ui.selected_layer = "enc0.attn.q";
       stage.ui.tt.bond = bond;
       stage.ui.tt.core = core;
-      front(stage);
+      show_panel(stage);
       const ImGuiWindow* window = ImGui::FindWindowByName(kWindow);
       ASSERT_NE(window, nullptr);
       EXPECT_FALSE(window->Hidden);

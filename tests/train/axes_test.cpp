@@ -10,20 +10,20 @@
 namespace comera::test {
 namespace {
 
-struct Point {
+struct AxesPoint {
   std::string name;
   RunConfig config;
 };
 
 // Choices of one setting multiply the points. A point without the setting, as an optimizer without a rule, stays as it is.
-void times(std::vector<Point>& points, const std::function<std::string(const Point&)>& path_of) {
-  std::vector<Point> out;
-  for (const Point& point : points) {
+void times(std::vector<AxesPoint>& points, const std::function<std::string(const AxesPoint&)>& path_of) {
+  std::vector<AxesPoint> out;
+  for (const AxesPoint& point : points) {
     const std::string path = path_of(point);
     const FieldEntry* setting = find_setting(path);
     if (!setting) out.push_back(point);
     for (const Choice& choice : setting ? setting->info.choices : std::vector<Choice>{}) {
-      Point one = point;
+      AxesPoint one = point;
       set_field_values(fields_of(one.config), {{path, std::string(choice.id)}});
       one.name += std::string(" ") + choice.id;
       out.push_back(std::move(one));
@@ -31,48 +31,48 @@ void times(std::vector<Point>& points, const std::function<std::string(const Poi
   }
   points = std::move(out);
 }
-void times(std::vector<Point>& points, const std::string& path) {
-  times(points, [&](const Point&) { return path; });
+void times(std::vector<AxesPoint>& points, const std::string& path) {
+  times(points, [&](const AxesPoint&) { return path; });
 }
-void with(std::vector<Point>& points, const char* name, void (*change)(RunConfig&)) {
+void with(std::vector<AxesPoint>& points, const char* name, void (*change)(RunConfig&)) {
   for (size_t i = 0, count = points.size(); i < count; ++i) {
-    Point one = points[i];
+    AxesPoint one = points[i];
     change(one.config);
     one.name += std::string(" ") + name;
     points.push_back(std::move(one));
   }
 }
 
-std::vector<Point> every_point() {
-  std::vector<Point> points = {{"", text_config()}};
+std::vector<AxesPoint> every_point() {
+  std::vector<AxesPoint> points = {{"", text_config()}};
   points[0].config.train.steps = 20;
   points[0].config.train.eval_every = 0;
   shrink(points[0].config.method);
   times(points, "method.weights");
   times(points, "method.stash");
   times(points, "method.optimizer");
-  times(points, [](const Point& point) {
+  times(points, [](const AxesPoint& point) {
     const FieldEntry* variants = variants_of(point.config.method.optimizer);
     return variants ? variants->path : "";
   });
   times(points, "method.update");
-  std::vector<Point> parts = points, bf16 = points, int8 = points;
+  std::vector<AxesPoint> parts = points, bf16 = points, int8 = points;
   with(parts, "parts", [](RunConfig& c) { c.train.micro_batches = 2; });
   with(bf16, "bf16 weights", [](RunConfig& c) { c.method.weight_format = "bf16"; });
   with(int8, "int8 weights", [](RunConfig& c) { c.method.weight_format = "int8"; });
   with(points, "waist", [](RunConfig& c) { c.method.waist = true; });
   with(points, "checkpoint", [](RunConfig& c) { c.method.checkpoint = 1; });
   with(points, "sampled", [](RunConfig& c) { c.method.wta.ratio = 0.5; });
-  for (const std::vector<Point>* more : {&parts, &bf16, &int8})
+  for (const std::vector<AxesPoint>* more : {&parts, &bf16, &int8})
     points.insert(points.end(), more->begin() + static_cast<std::ptrdiff_t>(more->size() / 2), more->end());
-  for (Point& point : points) {
+  for (AxesPoint& point : points) {
     const double factor = take_rates_of_adamw(point.config.method);
     for (double* rate : {&point.config.train.lr, &point.config.train.lr_core}) *rate *= factor;
   }
   return points;
 }
 
-void train(const Point& point) {
+void train_point(const AxesPoint& point) {
   SCOPED_TRACE(point.name);
   const auto device = open_device("cpu", 1);
   Log log;
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Quarters, SlowAxes, testing::Range<size_t>(0, 4));
 TEST_P(SlowAxes, EveryCombinationTrainsAsPlannedOrIsRefusedWithAReason) {
   size_t trained = 0, refused = 0;
   std::set<std::string> reasons;
-  const std::vector<Point> points = every_point();
+  const std::vector<AxesPoint> points = every_point();
   for (size_t i = points.size() * GetParam() / 4; i < points.size() * (GetParam() + 1) / 4; ++i) {
     const std::vector<Problem> problems = config_problems(points[i].config);
     for (const Problem& problem : problems) {
@@ -100,7 +100,7 @@ TEST_P(SlowAxes, EveryCombinationTrainsAsPlannedOrIsRefusedWithAReason) {
       reasons.insert(problem.path + " " + problem.text);
     }
     ++(problems.empty() ? trained : refused);
-    if (problems.empty()) train(points[i]);
+    if (problems.empty()) train_point(points[i]);
   }
   std::cout << points.size() << " combinations; of this quarter " << trained << " trained, " << refused << " refused:\n";
   for (const std::string& reason : reasons) std::cout << "  " << reason << "\n";

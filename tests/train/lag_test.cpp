@@ -19,7 +19,7 @@ RunConfig undecided(RunConfig config) {
   return config;
 }
 
-void run(const RunConfig& config, Device& device, Course& course, const std::string& saved, const std::set<int64_t>& drained = {}) {
+void run_late(const RunConfig& config, Device& device, Course& course, const std::string& saved, const std::set<int64_t>& drained = {}) {
   Trainer trainer(config, data_of(config), data_of(config), device, course);
   trainer.start();
   while (!trainer.finished()) {
@@ -40,14 +40,14 @@ TEST(Lag, TheSameIsToldInTheSameOrder) {
     const RunConfig config = undecided(small);
     Course expected;
     RecordingDevice prompt;
-    run(config, prompt, expected, at_once);
+    run_late(config, prompt, expected, at_once);
     EXPECT_EQ(expected.events["truncation"] > 0, config.tensorised());
     EXPECT_EQ(expected.events["regrowth"] > 0, config.tensorised());
     for (const int lag : {1, 2, 3}) {
       SCOPED_TRACE(lag);
       LaggingDevice device(lag, std::make_unique<RecordingDevice>());
       Course found;
-      run(config, device, found, late);
+      run_late(config, device, found, late);
       ASSERT_EQ(found.lines.size(), expected.lines.size());
       for (size_t i = 0; i < found.lines.size(); ++i) ASSERT_EQ(found.lines[i], expected.lines[i]);
       // Of tensor trains the last steps that no decision knows yet are kept, and nothing else differs.

@@ -9,19 +9,19 @@
 namespace comera::test {
 namespace {
 
-struct Trained {
+struct TrainedInParts {
   std::vector<double> losses;
   std::map<std::string, std::vector<double>> values;
 };
 
-Trained trained(const RunConfig& config, int64_t steps) {
+TrainedInParts trained_in_parts(const RunConfig& config, int64_t steps) {
   const auto device = open_cpu_device(2);
   Log log;
   Trainer trainer(config, data_of(config), nullptr, *device, log);
   trainer.start();
   EXPECT_EQ(trainer.engine().planned().total(), trainer.engine().memory().now().total());
   for (int64_t i = 0; i < steps; ++i) trainer.step();
-  Trained out{log.losses, {}};
+  TrainedInParts out{log.losses, {}};
   for (Param& param : trainer.engine().params().params()) out.values[param.name] = to_host(*device, param.value);
   return out;
 }
@@ -29,7 +29,7 @@ Trained trained(const RunConfig& config, int64_t steps) {
 // Its gradient is 0 but for rounding, which an optimizer may scale up: softmax does not see a shift of all keys.
 bool is_rounding(const std::string& name) { return name.ends_with("attn.k.bias"); }
 
-void expect_near(const Trained& a, const Trained& b) {
+void expect_near(const TrainedInParts& a, const TrainedInParts& b) {
   ASSERT_EQ(a.losses.size(), b.losses.size());
   for (size_t i = 0; i < a.losses.size(); ++i)
     EXPECT_NEAR(a.losses[i], b.losses[i], 1e-12 * (1 + std::fabs(a.losses[i]))) << "step " << i + 1;
@@ -53,11 +53,11 @@ TEST_P(Parts, EqualTheWholeBatch) {
   config.method.weights = weights;
   config.method.optimizer = optimizer;
   config.method.adam.eps = 1e-4;  // where v is near 0, m / sqrt(v) makes much of a last bit
-  const Trained whole = trained(config, 4);
+  const TrainedInParts whole = trained_in_parts(config, 4);
   for (const int64_t parts : {2, 3, 12}) {
     SCOPED_TRACE(std::to_string(parts) + " parts");
     config.train.micro_batches = parts;
-    expect_near(whole, trained(config, 4));
+    expect_near(whole, trained_in_parts(config, 4));
   }
 }
 
@@ -72,13 +72,13 @@ TEST(PartsOfConvolutions, WithGroupNormEqualTheWholeBatch) {
     config.train.eval_every = 0;
     config.method.weights = weights;
     config.method.adam.eps = 1e-4;
-    const Trained whole = trained(config, 4);
+    const TrainedInParts whole = trained_in_parts(config, 4);
     config.train.micro_batches = 3;
-    expect_near(whole, trained(config, 4));
+    expect_near(whole, trained_in_parts(config, 4));
   }
 }
 
-RunConfig in_parts(int64_t parts) {
+RunConfig adamw_in_parts(int64_t parts) {
   RunConfig config = scripted(text_config());
   config.train.batch = 12;
   config.train.micro_batches = parts;
@@ -109,7 +109,7 @@ std::vector<double> gradients_of(const RunConfig& config, StepResults& results) 
 
 TEST(Clipping, ScalesAllGradientsToTheLimit) {
   for (const int64_t parts : {1, 3}) {
-    RunConfig config = in_parts(parts);
+    RunConfig config = adamw_in_parts(parts);
     StepResults results;
     const std::vector<double> raw = gradients_of(config, results);
     double norm2 = 0;
@@ -130,7 +130,7 @@ TEST(Clipping, ScalesAllGradientsToTheLimit) {
 // A run ends after a part, when its process is killed: it goes on from its checkpoint with the bits of one that was not.
 TEST(PartsOfABatch, ResumeBitForBit) {
   const auto device = open_cpu_device(2);
-  RunConfig config = in_parts(3);
+  RunConfig config = adamw_in_parts(3);
   config.train.precision = "f32";
   config.train.clip_norm = 0.5;
   config.method.stash = "int8";

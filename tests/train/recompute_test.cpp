@@ -9,7 +9,7 @@ namespace comera::test {
 namespace {
 
 // The course and the last checkpoint's tensors.
-std::vector<std::string> trained(const RunConfig& config, const std::string& checkpoint) {
+std::vector<std::string> recomputed(const RunConfig& config, const std::string& checkpoint) {
   const auto device = open_cpu_device(2);
   Course course;
   Trainer trainer(config, data_of(config), data_of(config), *device, course);
@@ -42,13 +42,13 @@ TEST_P(Recompute, TrainsAsIfAllWereKept) {
   std::vector<std::pair<bool, int64_t>> ways{{false, 1}, {false, 3}};  // waist, checkpoint
   if (stash == std::string("exact")) ways.insert(ways.end(), {{true, 0}, {true, 2}});
   const std::string a = file("recompute-a"), b = file("recompute-b");
-  const std::vector<std::string> expected = trained(plain, a);
+  const std::vector<std::string> expected = recomputed(plain, a);
   for (const auto& [waist, every] : ways) {
     SCOPED_TRACE("waist " + std::to_string(waist) + ", checkpoint " + std::to_string(every));
     RunConfig other = plain;
     other.method.waist = waist;
     other.method.checkpoint = every;
-    const std::vector<std::string> found = trained(other, b);
+    const std::vector<std::string> found = recomputed(other, b);
     ASSERT_EQ(expected.size(), found.size());
     for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(expected[i], found[i]) << "line " << i;
     EXPECT_EQ(tensor_difference(a, b), "");
@@ -60,13 +60,13 @@ TEST_P(Recompute, TrainsAsIfAllWereKept) {
 // Under the waist, with each block's input kept, and with both for every `most` blocks. Returns the lines of the run that keeps all.
 std::vector<std::string> expect_the_same_recomputed(const RunConfig& plain, int64_t most) {
   const std::string a = file("kept"), b = file("recomputed");
-  std::vector<std::string> expected = trained(plain, a);
+  std::vector<std::string> expected = recomputed(plain, a);
   for (const auto& [waist, every] : {std::pair<bool, int64_t>{true, 0}, {false, 1}, {true, most}}) {
     SCOPED_TRACE("waist " + std::to_string(waist) + ", checkpoint " + std::to_string(every));
     RunConfig other = plain;
     other.method.waist = waist;
     other.method.checkpoint = every;
-    EXPECT_EQ(expected, trained(other, b));
+    EXPECT_EQ(expected, recomputed(other, b));
     EXPECT_EQ(tensor_difference(a, b), "");
   }
   std::filesystem::remove(a);
@@ -82,7 +82,7 @@ TEST(RecomputeRmsNorm, TrainsAsIfAllWereKept) {
   RunConfig centred = plain;
   centred.model.encoder.norm = "layer";
   const std::string other = file("rms-other");
-  EXPECT_NE(expected, trained(centred, other));
+  EXPECT_NE(expected, recomputed(centred, other));
   std::filesystem::remove(other);
 }
 
@@ -109,7 +109,7 @@ TEST(RecomputeActivation, ReluIsMadeAgainFromItsInput) {
   RunConfig other = plain;
   other.method.waist = true;
   const std::string a = file("relu-a"), b = file("relu-b");
-  EXPECT_EQ(trained(plain, a), trained(other, b));
+  EXPECT_EQ(recomputed(plain, a), recomputed(other, b));
   EXPECT_EQ(tensor_difference(a, b), "");
   std::filesystem::remove(a);
   std::filesystem::remove(b);

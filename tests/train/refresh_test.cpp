@@ -13,7 +13,7 @@ RunConfig projected_run(const char* optimizer) {
 }
 
 // Every rule inside GaLore and COAP, in codes where it has some.
-std::vector<std::pair<std::string, RunConfig>> projected_runs() {
+std::vector<std::pair<std::string, RunConfig>> refreshed_runs() {
   std::vector<std::pair<std::string, RunConfig>> runs;
   for (const char* optimizer : {"galore", "coap"})
     for (const char* rule : choices_of(std::string(optimizer) == "galore" ? "method.galore.rule" : "method.coap.rule"))
@@ -30,7 +30,7 @@ std::vector<std::pair<std::string, RunConfig>> projected_runs() {
 }
 
 TEST(Refreshes, TakeWhatWasPlanned) {
-  for (const auto& [name, config] : projected_runs()) {
+  for (const auto& [name, config] : refreshed_runs()) {
     SCOPED_TRACE(name);
     const auto device = open_cpu_device(2);
     Log log;
@@ -47,7 +47,7 @@ TEST(Refreshes, TakeWhatWasPlanned) {
 
 // Resumed between two refreshes the run ends with the same bytes.
 TEST(Refreshes, OfEveryRuleGoOnInTheMiddleOfAnInterval) {
-  for (auto [name, config] : projected_runs()) {
+  for (auto [name, config] : refreshed_runs()) {
     SCOPED_TRACE(name);
     config.method.galore.gap = config.method.coap.gap = 6;
     config.method.coap.reset_every = 2;

@@ -23,8 +23,8 @@ class ReadWith final : public Dataset {
 };
 
 // A checkpoint after a few steps, and what the trainer says of the validation data then.
-struct Trained {
-  Trained(RunConfig config, const std::shared_ptr<const Dataset>& data, int64_t steps) {
+struct TrainedScorer {
+  TrainedScorer(RunConfig config, const std::shared_ptr<const Dataset>& data, int64_t steps) {
     config.train.steps = steps;
     Trainer trainer(config, data, data, *device, log);
     trainer.start();
@@ -32,7 +32,7 @@ struct Trained {
     eval = trainer.last_eval();
     trainer.save(path);
   }
-  ~Trained() { std::filesystem::remove(path); }
+  ~TrainedScorer() { std::filesystem::remove(path); }
   const std::unique_ptr<Device> device = open_device("cpu", 1);
   const std::string path = file("scored");
   Log log;
@@ -42,7 +42,7 @@ struct Trained {
 TEST(Scorer, ScoresEveryRowAsTheTrainerDid) {
   RunConfig config = image_config();
   config.train.batch = 14;  // the last batch is not full
-  const Trained trained(config, std::make_shared<Blobs>(), 40);
+  const TrainedScorer trained(config, std::make_shared<Blobs>(), 40);
   Scorer scorer(trained.path, *trained.device);
   std::vector<int64_t> rows;
   const Score score = scorer.score(Blobs(), [&](int64_t row, const std::vector<double>& logits) {
@@ -58,7 +58,7 @@ TEST(Scorer, ScoresEveryRowAsTheTrainerDid) {
 }
 
 TEST(Scorer, RefusesTextThatWasReadWithAnotherVocabulary) {
-  const Trained trained(text_config(), std::make_shared<ReadWith>("aaaabbbbcccc"), 2);
+  const TrainedScorer trained(text_config(), std::make_shared<ReadWith>("aaaabbbbcccc"), 2);
   Scorer scorer(trained.path, *trained.device);
   EXPECT_EQ(scorer.score(ReadWith("aaaabbbbcccc")).loss, trained.eval.loss);
   try {
@@ -72,7 +72,7 @@ TEST(Scorer, RefusesTextThatWasReadWithAnotherVocabulary) {
 }
 
 TEST(ImportModel, RefusesRanksAboveThoseOfTheConfig) {
-  const Trained trained(image_config(), std::make_shared<Blobs>(), 1);
+  const TrainedScorer trained(image_config(), std::make_shared<Blobs>(), 1);
   const std::string out = file("imported");
   RunConfig config = image_config();
   import_model(trained.path, config, out);  // rank 6 in both
@@ -90,7 +90,7 @@ TEST(ImportModel, RefusesRanksAboveThoseOfTheConfig) {
 
 // A layer that the model lacks is an error, since it would be dropped silently.
 TEST(Checkpoint, WithMoreLayersThanTheModelIsRefused) {
-  const Trained trained(text_config(), std::make_shared<Sentences>(), 1);
+  const TrainedScorer trained(text_config(), std::make_shared<Sentences>(), 1);
   RunConfig config = text_config();
   config.model.encoder.layers = 1;
   const auto text = [](const auto& act) -> std::string {

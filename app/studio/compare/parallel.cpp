@@ -161,12 +161,12 @@ void draw_parallel_tab(Compare& compare) {
 
 namespace {
 
-constexpr const char* kTitle = "Parallel coordinates";
+constexpr const char* kParallelTitle = "Parallel coordinates";
 
 Chart parallel_chart(const Compare& compare, const std::vector<ParallelAxis>& axes) {
   constexpr float kSpacing = 120, kTop = 130, kBottom = 400, kNowhere = 432;
   const ImVec2 size(std::max(480.0f, 40 + kSpacing * static_cast<float>(axes.size())), 460);
-  Chart chart{"parallel", kTitle, {}, begin_drawing(size, "Settings that differ, and results", note_of(compare))};
+  Chart chart{"parallel", kParallelTitle, {}, begin_drawing(size, "Settings that differ, and results", note_of(compare))};
   Drawing& drawing = chart.drawing;
   draw_names(drawing, compare, 63);
   const auto x_of = [&](size_t i) { return 20 + kSpacing * (static_cast<float>(i) + 0.5f); };
@@ -206,7 +206,7 @@ Chart parallel_chart(const Compare& compare, const std::vector<ParallelAxis>& ax
 std::vector<ListedChart> parallel_charts(Compare& compare) {
   const auto axes = std::make_shared<const std::vector<ParallelAxis>>(parallel_axes(compare));
   if (axes->size() < 2) return {};
-  return {{"parallel", kTitle, [&compare, axes] { return parallel_chart(compare, *axes); }}};
+  return {{"parallel", kParallelTitle, [&compare, axes] { return parallel_chart(compare, *axes); }}};
 }
 
 }  // namespace comera::studio

@@ -224,7 +224,7 @@ void draw_pareto_tab(Compare& compare) {
 
 namespace {
 
-constexpr const char* kTitle = "Accuracy against size";
+constexpr const char* kParetoTitle = "Accuracy against size";
 
 Chart pareto_chart(Compare& compare) {
   std::vector<Way> ways;
@@ -240,7 +240,7 @@ Chart pareto_chart(Compare& compare) {
     if (!way.points.empty()) ways.push_back(std::move(way));
   }
   constexpr ImVec2 kSize = {900, 480}, kFrom = {64, 84}, kTo = {878, 434};
-  Chart chart{"pareto", kTitle, {}, begin_drawing(kSize, "Accuracy against size of the whole model", note_of(compare))};
+  Chart chart{"pareto", kParetoTitle, {}, begin_drawing(kSize, "Accuracy against size of the whole model", note_of(compare))};
   Drawing& drawing = chart.drawing;
   draw_names(drawing, compare, 63);
   const Range box = range_of(ways);
@@ -300,7 +300,7 @@ Chart pareto_chart(Compare& compare) {
 std::vector<ListedChart> pareto_charts(Compare& compare) {
   if (std::none_of(compare.runs.begin(), compare.runs.end(), [](const auto& run) { return run->read() && !pareto_points(*run).empty(); }))
     return {};
-  return {{"pareto", kTitle, [&compare] { return pareto_chart(compare); }}};
+  return {{"pareto", kParetoTitle, [&compare] { return pareto_chart(compare); }}};
 }
 
 }  // namespace comera::studio

@@ -11,17 +11,17 @@
 namespace comera::studio {
 namespace {
 
-std::string ms_text(double ms) { return significant(ms, 4) + " ms"; }
+std::string mean_text(double ms) { return significant(ms, 4) + " ms"; }
 
 std::string part_text(const StepPart& look, const PhaseTimes& times) {
   char share[32];
   std::snprintf(share, sizeof share, ", %.1f %% of the step", 100 * times.*look.ms / times.whole);
-  return std::string(look.title) + "  " + ms_text(times.*look.ms) + (times.whole > 0 ? share : "");
+  return std::string(look.title) + "  " + mean_text(times.*look.ms) + (times.whole > 0 ? share : "");
 }
 
 // Bar of a run with the parts of a step; without times, a text only.
 RunBar bar_of(const ComparedRun& run, const PhaseTimes& times) {
-  RunBar bar{&run, {}, {{times.known() ? ms_text(times.whole) : "not recorded", times.known() ? theme().text : theme().dim}}};
+  RunBar bar{&run, {}, {{times.known() ? mean_text(times.whole) : "not recorded", times.known() ? theme().text : theme().dim}}};
   if (!times.known()) return bar;
   for (const StepPart& look : step_parts())
     if (look.in_step) bar.parts.push_back({times.*look.ms, theme().series[look.color], part_text(look, times)});
@@ -80,7 +80,7 @@ void draw_phases_tab(Compare& compare) {
 
 namespace {
 
-constexpr const char* kTitle = "Phases of a step, mean";
+constexpr const char* kPhasesTitle = "Phases of a step, mean";
 
 double longest(const AllPhaseTimes& all) {
   double most = 0;
@@ -104,7 +104,7 @@ Chart phases_chart(const Compare& compare) {
     table.push_back({label_of(compare, *run)});
     for (const StepPart& look : step_parts()) table.back().push_back(std::isfinite(times.*look.ms) ? csv_number(times.*look.ms) : "");
   }
-  Chart chart = run_bars_chart(compare, "phases", kTitle, kinds, bars, longest(all));
+  Chart chart = run_bars_chart(compare, "phases", kPhasesTitle, kinds, bars, longest(all));
   chart.csv = [table = std::move(table)] { return csv_text(table); };
   return chart;
 }
@@ -113,7 +113,7 @@ Chart phases_chart(const Compare& compare) {
 
 std::vector<ListedChart> phases_charts(Compare& compare) {
   if (!(longest(phase_times(compare.runs)) > 0)) return {};
-  return {{"phases", kTitle, [&compare] { return phases_chart(compare); }}};
+  return {{"phases", kPhasesTitle, [&compare] { return phases_chart(compare); }}};
 }
 
 }  // namespace comera::studio

@@ -215,7 +215,7 @@ void draw_ranks_tab(Compare& compare) {
 
 namespace {
 
-constexpr const char* kTitle = "Rank difference";
+constexpr const char* kRanksTitle = "Rank difference";
 
 Chart rank_difference_chart(const Compare& compare, const ComparedRun& a, const ComparedRun& b) {
   const std::vector<Row> rows = rows_of(a.snapshot(), b.snapshot());
@@ -229,7 +229,7 @@ Chart rank_difference_chart(const Compare& compare, const ComparedRun& a, const 
   }
   const ImVec2 size(std::max(480.0f, 40 + kNames + kCell * static_cast<float>(bonds)), kTop + 20 + kRow * static_cast<float>(rows.size()));
   Chart chart{"rank-difference",
-              kTitle,
+              kRanksTitle,
               {},
               begin_drawing(size, "Ranks of A minus ranks of B", "A: " + label_of(compare, a) + ", B: " + label_of(compare, b))};
   std::vector<std::vector<std::string>> table = {{"layer", "bond", "A", "B", "A - B"}};
@@ -269,7 +269,7 @@ std::vector<ListedChart> rank_difference_charts(Compare& compare) {
   choose(compare, first, second);
   const ComparedRun *a = compare.find(first), *b = compare.find(second);
   if (!a || !b || !a->read() || !b->read() || a->snapshot().ranks.empty() || b->snapshot().ranks.empty()) return {};
-  return {{"rank-difference", kTitle, [&compare, a, b] { return rank_difference_chart(compare, *a, *b); }}};
+  return {{"rank-difference", kRanksTitle, [&compare, a, b] { return rank_difference_chart(compare, *a, *b); }}};
 }
 
 }  // namespace comera::studio

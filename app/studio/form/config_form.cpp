@@ -19,16 +19,11 @@
 namespace comera::studio {
 namespace {
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // True if each word of the search occurs in the path or the description.
 bool fits(const std::string& search, const std::string& path, const FieldInfo& info) {
-  const std::string text = lower(path + " " + title_with_unit(info) + " " + info.symbol + " " + info.help + " " + info.more);
+  const std::string text = lower_case(path + " " + title_with_unit(info) + " " + info.symbol + " " + info.help + " " + info.more);
   size_t at = 0;
-  const std::string wanted = lower(search);
+  const std::string wanted = lower_case(search);
   while (at < wanted.size()) {
     const size_t end = std::min(wanted.find(' ', at), wanted.size());
     if (text.find(wanted.substr(at, end - at)) == std::string::npos) return false;
@@ -408,7 +403,7 @@ class Form : public PathVisitor {
       told("live", "Can change while the run trains");
     }
     ImGui::SetCursorPos({at.left, below - em(0.2f)});
-    if (!lower(info.title).starts_with(lower(help))) {  // else it says nothing new
+    if (!lower_case(info.title).starts_with(lower_case(help))) {  // else it says nothing new
       push_small();
       text_fit(help, at.full, theme().dim);
       ImGui::PopFont();

@@ -12,8 +12,6 @@
 namespace comera::studio {
 namespace {
 
-std::string counted(size_t count, const std::string& what) { return std::to_string(count) + " " + what + (count == 1 ? "" : "s"); }
-
 void say(const std::string& text, ImU32 color) {
   ImGui::PushTextWrapPos(0);
   ImGui::PushStyleColor(ImGuiCol_Text, color);
@@ -75,10 +73,12 @@ void summary(const UiState& ui) {
     return method && method->trains();
   }));
   if (const size_t left = plan.chosen.size() - static_cast<size_t>(planned); left > 0)
-    return say("Planning " + counted(left, "method") + " of the duel", theme().dim);
+    return say("Planning " + counted(static_cast<int64_t>(left), "method") + " of the duel", theme().dim);
   const std::string memory = plan.bytes > 0 ? ", at most " + mebibytes(static_cast<double>(plan.bytes)) + " each" : "";
   const std::string left = trained < plan.chosen.size() ? ", " + std::to_string(plan.chosen.size() - trained) + " not trained" : "";
-  say(counted(trained * static_cast<size_t>(plan.seeds), "run") + " of " + counted(trained, "method") + memory + left, theme().dim);
+  say(counted(static_cast<int64_t>(trained) * plan.seeds, "run") + " of " + counted(static_cast<int64_t>(trained), "method") + memory +
+          left,
+      theme().dim);
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ DuelNote duel_note(const DuelPlan& plan, const std::string& id) {
   if (!method->fits) return {"Duel: does not fit, needs at least " + mebibytes(static_cast<double>(method->planned)), theme().bad};
   std::string text = "Duel: ";
   if (method->rank) text += "rank " + thousands(static_cast<double>(*method->rank)) + ", ";
-  text += counted(static_cast<size_t>(method->config.train.micro_batches), "micro-batch");
+  text += counted(method->config.train.micro_batches, "micro-batch");
   if (method->config.train.micro_batches != 1) text.insert(text.size() - 1, "e");
   return {text + ", peak " + mebibytes(static_cast<double>(method->planned)), theme().dim};
 }

@@ -16,7 +16,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr const char* kTitle = "Memory of all methods";
+constexpr const char* kMethodsTitle = "Memory of all methods";
 constexpr float kOld = 0.45f;  // opacity of a plan that is made again
 
 std::string size_text(int64_t bytes) { return mebibytes(static_cast<double>(bytes)); }
@@ -224,7 +224,7 @@ Chart method_memory_chart(const MethodMemory& methods, const std::string& note) 
     for (const int64_t count : {memory.total(), plan.forecast->parameters, plan.forecast->trainable}) row.push_back(std::to_string(count));
     row.emplace_back();
   }
-  Chart chart = stacked_bars_chart("forecast-methods", kTitle, note, kinds_of(methods), bars, full);
+  Chart chart = stacked_bars_chart("forecast-methods", kMethodsTitle, note, kinds_of(methods), bars, full);
   chart.csv = [table = std::move(table)] { return csv_text(table); };
   return chart;
 }
@@ -235,7 +235,7 @@ std::vector<ListedChart> method_memory_charts(UiState& ui) {
   const MethodMemory& methods = ui.form.methods;
   if (!methods.shown || methods.known_plans().empty()) return {};
   const std::string note = ui.form.config.name + ", before step 1";
-  return {{"forecast-methods", kTitle, [&methods, note] { return method_memory_chart(methods, note); }}};
+  return {{"forecast-methods", kMethodsTitle, [&methods, note] { return method_memory_chart(methods, note); }}};
 }
 
 }  // namespace comera::studio

@@ -18,15 +18,15 @@ void wrapped(const char* text) {
 }
 
 // In narrow windows the cards are one below another, each as high as its content.
-bool stacked() { return ImGui::GetMainViewport()->Size.x < em(50); }
+bool stacks_cards() { return ImGui::GetMainViewport()->Size.x < em(50); }
 
 bool begin_start_card(const char* id, ImVec2 size) {
-  return stacked() ? begin_card(id, {0, 0}, ImGuiChildFlags_AutoResizeY) : begin_card(id, size, 0, ImGuiWindowFlags_NoScrollbar);
+  return stacks_cards() ? begin_card(id, {0, 0}, ImGuiChildFlags_AutoResizeY) : begin_card(id, size, 0, ImGuiWindowFlags_NoScrollbar);
 }
 
 // Aligns the buttons of cards at their bottom.
 void to_bottom() {
-  if (stacked()) return;
+  if (stacks_cards()) return;
   const float y = ImGui::GetWindowHeight() - ImGui::GetFrameHeight() - em(0.55f) - ImGui::GetStyle().WindowPadding.y;
   ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY(), y));
 }
@@ -154,7 +154,7 @@ void draw_start(UiState& ui) {
   const float gap = std::round(ImGui::GetStyle().ItemSpacing.x * 1.4f), height = em(tall ? 10.8f : 9.6f);
   const float width = std::floor((wide - 2 * gap) / 3);
   const auto next_card = [&] {
-    if (!stacked()) ImGui::SameLine(0, gap);
+    if (!stacks_cards()) ImGui::SameLine(0, gap);
   };
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, em(0.45f)));
   if (begin_start_card("card-demo", {width, height})) {

@@ -395,8 +395,6 @@ void lanes(UiState& ui, ImVec2 size, bool line = false) {
   ImGui::PopID();
 }
 
-std::string counted(int count, const char* what) { return std::to_string(count) + " " + what + (count == 1 ? "" : "s"); }
-
 // Summary of the selection as one line of text.
 std::string summary_text(const RangeSummary& s) {
   std::string out =

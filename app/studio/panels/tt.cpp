@@ -26,8 +26,6 @@ const LayerRanks* layer_of(const Snapshot& s, const std::string& name) {
 
 double bytes_an_entry(const Snapshot& s) { return s.size.entries > 0 ? s.size.bytes / s.size.entries : 4; }
 
-std::string count(int64_t value) { return thousands(static_cast<double>(value)); }
-
 void fit(TTView& tt, const TTLayout& layout, ImVec2 space, bool all) {
   const float unit = ImGui::GetFontSize();
   const auto width = static_cast<float>(layout.width), height = static_cast<float>(layout.height);
@@ -47,19 +45,19 @@ std::vector<std::string> facts_of(const TTLayout& layout, const TTHit& at, const
     const TTBond& bond = layout.bonds[at.index];
     std::vector<std::string> out{
         s.ranks[bond.layer].name + ", bond " + std::to_string(bond.index + 1),
-        "live rank " + count(bond.live) + " of " + count(bond.initial) + " initially, " + count(bond.held) + " in memory"};
-    if (bond.cap > 0) out.push_back("capped at " + count(bond.cap));
+        "live rank " + grouped(bond.live) + " of " + grouped(bond.initial) + " initially, " + grouped(bond.held) + " in memory"};
+    if (bond.cap > 0) out.push_back("capped at " + grouped(bond.cap));
     return out;
   }
   if (at.kind == TTHit::core) {
     const TTCore& core = layout.cores[at.index];
     const double bytes = static_cast<double>(core.entries) * bytes_an_entry(s);
     return {s.ranks[core.layer].name + ", core " + std::to_string(core.index + 1),
-            core_label(core) + ", " + count(core.entries) + " parameters, " + mebibytes(bytes) + " = " + megabytes(bytes)};
+            core_label(core) + ", " + grouped(core.entries) + " parameters, " + mebibytes(bytes) + " = " + megabytes(bytes)};
   }
   if (at.kind != TTHit::row) return {};
   const TTRow& row = layout.rows[at.index];
-  return {row.name, count(row.entries) + " of " + count(row.first_entries) + " parameters"};
+  return {row.name, grouped(row.entries) + " of " + grouped(row.first_entries) + " parameters"};
 }
 
 void tip(const TTLayout& layout, const TTHit& at, const std::vector<std::string>& facts) {
@@ -194,9 +192,9 @@ void header(UiState& ui) {
              "the initial rank. Legs: modes, inputs up, outputs down; cores of an embedding have both. Parameters: sum of rank \xc2\xb7 "
              "mode \xc2\xb7 rank over the cores.");
   ImGui::SameLine(0, em(0.8f));
-  std::string text = count(static_cast<int64_t>(s.size.entries)) + " parameters, " + mebibytes(s.size.bytes) + ", " +
+  std::string text = grouped(static_cast<int64_t>(s.size.entries)) + " parameters, " + mebibytes(s.size.bytes) + ", " +
                      significant(s.size.compression, 3) + " x smaller than dense";
-  if (s.size.held_entries != static_cast<int64_t>(s.size.entries)) text += "; " + count(s.size.held_entries) + " in memory";
+  if (s.size.held_entries != static_cast<int64_t>(s.size.entries)) text += "; " + grouped(s.size.held_entries) + " in memory";
   const float room = ImGui::GetContentRegionAvail().x - export_button_width() - em(0.6f);
   push_small();
   text_fit(text, std::max(1.0f, room), theme().dim);

@@ -20,8 +20,6 @@ std::string bond_name(const std::string& layer, int64_t bond) { return layer + "
 
 double bytes_an_entry(const Snapshot& s) { return s.size.entries > 0 ? s.size.bytes / s.size.entries : 4; }
 
-std::string count(int64_t value) { return thousands(static_cast<double>(value)); }
-
 std::string product(const std::vector<int64_t>& modes) {
   std::string out;
   for (const int64_t mode : modes) out += (out.empty() ? "" : " \xc2\xb7 ") + std::to_string(mode);
@@ -97,7 +95,7 @@ void sparkline(const FigureLine& line, double top, double end, ImVec2 size) {
     const double step = end * std::clamp((ImGui::GetMousePos().x - at.x - room) / std::max(1.0f, size.x - 2 * room), 0.0f, 1.0f);
     double rank = line.y.front();
     for (size_t i = 0; i < line.x.size() && line.x[i] <= step; ++i) rank = line.y[i];
-    value = "step " + thousands(step) + ": rank " + thousands(rank);
+    value = "step " + grouped(step) + ": rank " + grouped(rank);
     ImGui::SetTooltip("%s", value.c_str());
   }
   offer_to_copy("history", value, "step,rank", line.x.size(),
@@ -157,7 +155,7 @@ void value_bars(const InspectedCore& core, ImVec2 size) {
   std::string value;
   if (ImGui::IsItemHovered() && !core.bins.empty()) {
     const auto i = std::min(core.bins.size() - 1, static_cast<size_t>(std::max(0.0f, (ImGui::GetMousePos().x - at.x - room) / step)));
-    value = significant(low(i), 3) + " to " + significant(low(i + 1), 3) + ": " + count(core.bins[i]) + " values";
+    value = significant(low(i), 3) + " to " + significant(low(i + 1), 3) + ": " + grouped(core.bins[i]) + " values";
     ImGui::SetTooltip("%s", value.c_str());
   }
   offer_to_copy("values", value, "from,to,values", core.bins.size(),
@@ -198,14 +196,14 @@ SeenValues past_values(UiState& ui, const LayerRanks& layer, int64_t bond, int64
     tt.past->ask(question);
   }
   const auto answer = tt.past->latest();
-  if (!answer || answer->answer.question != question) return {.note = "Reading the checkpoint of step " + count(nearest->step) + " ..."};
+  if (!answer || answer->answer.question != question) return {.note = "Reading the checkpoint of step " + grouped(nearest->step) + " ..."};
   const CheckpointValues& values = answer->answer;
   if (!values.problem.empty()) return {.note = kNone + values.problem};
   const int64_t away = nearest->step - step;
   return {.bond = bond > 0 ? &values.bond : nullptr,
           .core = core > 0 ? &values.core : nullptr,
           .note = away == 0 ? "From the checkpoint of this step."
-                            : "From the nearest checkpoint, step " + count(nearest->step) + ": " + count(std::abs(away)) +
+                            : "From the nearest checkpoint, step " + grouped(nearest->step) + ": " + grouped(std::abs(away)) +
                                   (away > 0 ? " steps later." : " steps earlier."),
           .keep = answer};
 }
@@ -241,7 +239,8 @@ void bond_card(UiState& ui, const LayerRanks& layer, int64_t bond) {
   const double threshold = ui.config().method.comera.threshold;
   const float width = ImGui::GetContentRegionAvail().x, column = ImGui::GetCursorPosX() + em(4.6f);
   fact("live rank", std::to_string(live) + " of " + std::to_string(initial) + " initially", column);
-  fact("dead", count(std::max<int64_t>(0, held - live)) + " in memory, " + count(std::max<int64_t>(0, initial - held)) + " pruned", column);
+  fact("dead", grouped(std::max<int64_t>(0, held - live)) + " in memory, " + grouped(std::max<int64_t>(0, initial - held)) + " pruned",
+       column);
   fact("threshold", significant(threshold, 3), column);
   if (live == 0) banner(Level::warning, "The bond is dead: the layer outputs 0. The setting floor_rank keeps one entry alive.");
 
@@ -295,14 +294,14 @@ void core_card(UiState& ui, const LayerRanks& layer, int64_t core) {
       fact("gradient",
            std::isfinite(seen.core->gradient_norm) ? "norm " + significant(seen.core->gradient_norm, 4) : "known after the next step",
            column);
-    if (seen.core->step != s.step && seen.note.empty()) text_dim("at step " + count(seen.core->step));
+    if (seen.core->step != s.step && seen.note.empty()) text_dim("at step " + grouped(seen.core->step));
   }
   dim_lines(seen.note);
   ImGui::Dummy({0, em(0.15f)});
   const bool input = layer.is_table() || index < layer.in_modes.size();
   fact("side", layer.is_table() ? "rows and columns" : input ? "input" : "output", column);
-  fact("parameters", count(live) + " live, " + count(held) + " in memory", column);
-  fact("initially", count(core_entries(layer, layer.initial, index)), column);
+  fact("parameters", grouped(live) + " live, " + grouped(held) + " in memory", column);
+  fact("initially", grouped(core_entries(layer, layer.initial, index)), column);
   fact("size", mebibytes(static_cast<double>(live) * bytes) + " live, " + mebibytes(static_cast<double>(held) * bytes) + " in memory",
        column);
   if (s.size.entries > 0)
@@ -313,11 +312,11 @@ void layer_card(UiState& ui, const LayerRanks& layer) {
   const Snapshot& s = ui.snapshot();
   const float column = ImGui::GetCursorPosX() + em(5.6f);
   const int64_t live = layer_entries(layer, layer.live), in = multiplied(layer.in_modes), out = multiplied(layer.out_modes);
-  fact(layer.is_table() ? "rows" : "inputs", count(in) + " = " + product(layer.in_modes), column);
-  fact(layer.is_table() ? "columns" : "outputs", count(out) + " = " + product(layer.out_modes), column);
-  fact("parameters", count(live) + " live", column);
-  fact("in memory", count(layer_entries(layer, layer.held)), column);
-  fact("initially", count(layer_entries(layer, layer.initial)), column);
+  fact(layer.is_table() ? "rows" : "inputs", grouped(in) + " = " + product(layer.in_modes), column);
+  fact(layer.is_table() ? "columns" : "outputs", grouped(out) + " = " + product(layer.out_modes), column);
+  fact("parameters", grouped(live) + " live", column);
+  fact("in memory", grouped(layer_entries(layer, layer.held)), column);
+  fact("initially", grouped(layer_entries(layer, layer.initial)), column);
   fact("size", mebibytes(static_cast<double>(live) * bytes_an_entry(s)), column);
   if (live > 0)
     fact("dense", significant(static_cast<double>(in) * static_cast<double>(out) / static_cast<double>(live), 3) + " x as many entries",

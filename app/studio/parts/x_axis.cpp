@@ -3,17 +3,17 @@
 namespace comera::studio {
 namespace {
 
-struct Look {
+struct AxisLook {
   const char* name;
   const char* title;
   const char* unit;
   bool whole;
 };
-constexpr Look kLooks[] = {
+constexpr AxisLook kAxisLooks[] = {
     {"step", "Step", "step", true},     {"samples", "Samples", "sample", true},          {"time", "Time, s", "second", false},
     {"epoch", "Epoch", "epoch", false}, {"relative", "Since start, s", "second", false}, {"wall", "Clock", "second", false}};
 
-const Look& look_of(XAxis axis) { return kLooks[static_cast<size_t>(axis)]; }
+const AxisLook& look_of(XAxis axis) { return kAxisLooks[static_cast<size_t>(axis)]; }
 
 }  // namespace
 

@@ -19,11 +19,6 @@ namespace {
 
 using Test = std::function<bool(const RunRow&, const SettingValues&)>;
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 struct Token {
   enum Kind { word, quoted, regex, compare, open, close, end };
   Kind kind = end;
@@ -90,8 +85,8 @@ bool holds(double value, const std::string& compare, double wanted) {
 
 bool holds(const std::string& value, const std::string& compare, const std::string& wanted) {
   if (value.empty()) return false;
-  if (compare == ":") return lower(value).find(wanted) != std::string::npos;
-  const std::string text = lower(value);
+  if (compare == ":") return lower_case(value).find(wanted) != std::string::npos;
+  const std::string text = lower_case(value);
   if (compare == "=") return text == wanted;
   if (compare == "!=") return text != wanted;
   return compare == "<" ? text < wanted : compare == "<=" ? text <= wanted : compare == ">" ? text > wanted : text >= wanted;
@@ -117,7 +112,7 @@ const std::vector<std::string>& setting_paths() {
 // The setting that a word names. Throws if there is none or more than one.
 std::string setting_of(const std::string& word) {
   for (const FieldEntry& entry : all_settings())
-    if (*entry.info.symbol && lower(word) == lower(entry.info.symbol)) return entry.path;
+    if (*entry.info.symbol && lower_case(word) == lower_case(entry.info.symbol)) return entry.path;
   std::vector<std::string> fitting;
   for (const std::string& path : setting_paths()) {
     if (path == word) return path;
@@ -147,7 +142,7 @@ class Parser {
   const Token& now() const { return tokens_[at_]; }
   Token take() { return tokens_[at_++]; }
   bool is_word(const char* word) const {
-    return now().kind == Token::word && lower(now().text) == word && tokens_[at_ + 1].kind != Token::compare;
+    return now().kind == Token::word && lower_case(now().text) == word && tokens_[at_ + 1].kind != Token::compare;
   }
 
   Test any() {
@@ -197,8 +192,8 @@ class Parser {
         }
         [[fallthrough]];
       case Token::quoted:
-        return [word = lower(token.text)](const RunRow& row, const SettingValues&) {
-          return lower(words_of(row)).find(word) != std::string::npos;
+        return [word = lower_case(token.text)](const RunRow& row, const SettingValues&) {
+          return lower_case(words_of(row)).find(word) != std::string::npos;
         };
       case Token::compare:
         throw Misread{"Before " + token.text + " there is no field"};
@@ -223,17 +218,17 @@ class Parser {
   }
 
   Test comparison(const std::string& key, const std::string& compare, const std::string& value) {
-    const std::string wanted = lower(value);
+    const std::string wanted = lower_case(value);
     const auto number = number_of(value);
     if (key == "tag") {
       asks_for_short_ = asks_for_short_ || wanted == kShort;
       return [=](const RunRow& row, const SettingValues&) {
         const std::vector<std::string> tags = all_tags(row);
-        const bool any = std::any_of(tags.begin(), tags.end(), [&](const std::string& tag) { return lower(tag) == wanted; });
+        const bool any = std::any_of(tags.begin(), tags.end(), [&](const std::string& tag) { return lower_case(tag) == wanted; });
         return any == (compare != "!=");
       };
     }
-    if (const RunField* field = find_run_field(lower(key))) {
+    if (const RunField* field = find_run_field(lower_case(key))) {
       if (!field->number) return [=](const RunRow& row, const SettingValues&) { return holds(field->text(row), compare, wanted); };
       if (!number) throw Misread{key + " is a number, " + value + " is not"};
       return [=](const RunRow& row, const SettingValues&) { return holds(field->number(row), compare, *number); };
