@@ -21,6 +21,7 @@ foreach(level v3 v4)
   target_compile_definitions(${target} PRIVATE COMERA_MAKE_CPU_OPS=comera_cpu_ops_${level})
   target_compile_options(${target} PRIVATE -march=x86-64-${level} $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
   comera_precompile(${target} PRIVATE core/cpu/cpu_ops.h <algorithm>)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   set(objects "$<FILTER:$<TARGET_OBJECTS:${target}>,INCLUDE,\\.o$>")  # without the precompiled header
   set(joined ${CMAKE_BINARY_DIR}/comera_cpu_${level}.o)
   add_custom_command(OUTPUT ${joined}

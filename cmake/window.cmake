@@ -38,7 +38,7 @@ message(STATUS "Window: Dear ImGui and ImPlot from PyPI (imgui-bundle), GLFW ${g
 # optimised in every build type, since a window at -O0 is too slow to judge.
 function(comera_third_party target)
   target_compile_options(${target} PRIVATE -w $<IF:$<BOOL:${COMERA_SANITIZE}>,-O1;-fno-sanitize=all,-O2>)
-  set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "" EXPORT_COMPILE_COMMANDS OFF)
+  set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "" EXPORT_COMPILE_COMMANDS OFF UNITY_BUILD OFF)
 endfunction()
 
 set(imgui ${COMERA_IMGUI_DIR}/imgui)
