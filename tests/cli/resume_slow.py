@@ -164,7 +164,7 @@ class Resume(CliTest):
 
         rounds = 0
         counts = lambda: {how: len({step for h, step in seen if h == how and 0 < step < STEPS}) for how in ("sigint", "sigkill", "max-time")}
-        while rounds < 3 or sum(counts().values()) < 20 or min(counts().values()) < 4:
+        while rounds < 2 or sum(counts().values()) < 20 or min(counts().values()) < 4:
             rounds += 1
             self.assertLess(rounds, 20, f"too few interruptions: {seen}")
             for how in ("sigint", "sigkill", "max-time"):

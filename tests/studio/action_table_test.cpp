@@ -126,7 +126,9 @@ TEST(ActionTable, EveryActionCanBeCalledInEveryState) {
     Stage stage;
     UiState& ui = stage.ui;
     std::set<std::string> called;
-    for (const char* page : {"start", "new", "train", "compare"}) {
+    for (const std::string page : {"start", "new", "train", "compare"}) {
+      // Elsewhere a run shows little of its state.
+      if (page != "train" && name != "empty" && name != "running" && !(page == "compare" && name == "compared")) continue;
       const auto reset = [&] {
         ui.live.reset();
         ui.ending.clear();
@@ -148,7 +150,7 @@ TEST(ActionTable, EveryActionCanBeCalledInEveryState) {
         SCOPED_TRACE(name + " " + page + " " + action.id);
         if (action.why_not.empty()) {
           perform(ui, action.id);
-          if (std::string(page) == "train") stage.frames(1);
+          if (page == "train") stage.frames(1);
           continue;
         }
         action.act(ui);

@@ -475,8 +475,8 @@ const Action& find(const std::vector<Action>& all, const std::string& id) {
 TEST_F(TimelineTest, TheWaysOnFromThePastOfARunThatTrains) {
   ui().store = std::make_unique<StoreClient>(store_, [] {});
   ui().open_session = start_session;
-  ui().sets = {"train.threads=1",           "train.steps=60",         "train.eval_every=10", "method.comera.late_after=20",
-               "train.checkpoint_every=15", "train.max_steps_per_s=0"};
+  ui().sets = {"train.threads=1",           "train.steps=60",          "train.eval_every=10", "method.comera.late_after=20",
+               "train.checkpoint_every=15", "train.max_steps_per_s=0", "train.batch=16",      "data.validation_rows=64"};
   EXPECT_NE(find(actions(ui()), "run.fork").why_not, "");
   ASSERT_TRUE(start_preset(ui(), "demo"));
   ui().live->step(38);
@@ -769,8 +769,8 @@ class PastOfALiveRun : public TimelineTest {
   void SetUp() override {
     ui().store = std::make_unique<StoreClient>(store_, [] {});
     ui().open_session = start_session;
-    ui().sets = {"train.threads=1",           "train.steps=60",         "train.eval_every=10", "method.comera.late_after=20",
-                 "train.checkpoint_every=15", "train.max_steps_per_s=0"};
+    ui().sets = {"train.threads=1",           "train.steps=60",          "train.eval_every=10", "method.comera.late_after=20",
+                 "train.checkpoint_every=15", "train.max_steps_per_s=0", "train.batch=16",      "data.validation_rows=64"};
     ASSERT_TRUE(start_preset(ui(), "demo"));
     for (const int64_t wanted : {7, 20, 21, 38}) {
       ui().live->step(wanted - live().step);
