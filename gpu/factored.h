@@ -178,64 +178,63 @@ struct FloraKept {
 
 template <class M>
 void GpuOps<M>::body(const op::FactoredMoments& args) {
-  const auto& [row, column, g, decay, eps, step] = args;
-  begin(args, g.shape());
-  by_float_type(g, [&](auto type) {
+  begin(args, args.g.shape());
+  by_float_type(args.g, [&](auto type) {
     using T = decltype(type);
-    const int64_t rows = row.count(), columns = column ? column.count() : 1;
-    if (!column) return each(rows, MomentsOfElements<T>{row.data<T>(), g.data<T>(), decay, eps, scalars_in(step)});
-    machine_.launch(over_items(rows, columns), RowMoments<T>{rows, columns, row.data<T>(), g.data<T>(), decay, eps, scalars_in(step)});
+    const int64_t rows = args.row.count(), columns = args.column ? args.column.count() : 1;
+    if (!args.column)
+      return each(rows, MomentsOfElements<T>{args.row.data<T>(), args.g.data<T>(), args.decay, args.eps, scalars_in(args.step)});
+    machine_.launch(over_items(rows, columns),
+                    RowMoments<T>{rows, columns, args.row.data<T>(), args.g.data<T>(), args.decay, args.eps, scalars_in(args.step)});
     T* const sums[1] = {machine_.template scratch<T>(columns)};
-    column_sums(machine_, rows, columns, SquareOfColumn<T>{g.data<T>(), columns}, sums);
-    each(columns, MomentsOfSums<T>{column.data<T>(), sums[0], rows, decay, eps, scalars_in(step)});
+    column_sums(machine_, rows, columns, SquareOfColumn<T>{args.g.data<T>(), columns}, sums);
+    each(columns, MomentsOfSums<T>{args.column.data<T>(), sums[0], rows, args.decay, args.eps, scalars_in(args.step)});
   });
 }
 
 template <class M>
 void GpuOps<M>::body(const op::FactoredUpdate& args) {
-  const auto& [u, g, row, column] = args;
-  begin(args, u.shape());
-  by_float_type(u, [&](auto type) {
+  begin(args, args.u.shape());
+  by_float_type(args.u, [&](auto type) {
     using T = decltype(type);
-    const int64_t rows = row.count(), columns = column ? column.count() : 1;
-    T *of_rows = machine_.template scratch<T>(rows), *of_columns = column ? machine_.template scratch<T>(columns) : nullptr;
-    if (column) {
-      machine_.launch({1, kBlock}, RowFactors<T>{rows, row.data<T>(), of_rows});
-      each(columns, Factors<T>{column.data<T>(), of_columns});
+    const int64_t rows = args.row.count(), columns = args.column ? args.column.count() : 1;
+    T *of_rows = machine_.template scratch<T>(rows), *of_columns = args.column ? machine_.template scratch<T>(columns) : nullptr;
+    if (args.column) {
+      machine_.launch({1, kBlock}, RowFactors<T>{rows, args.row.data<T>(), of_rows});
+      each(columns, Factors<T>{args.column.data<T>(), of_columns});
     } else {
-      each(rows, Factors<T>{row.data<T>(), of_rows});
+      each(rows, Factors<T>{args.row.data<T>(), of_rows});
     }
-    each(u.count(), FactoredUpdate<T>{u.data<T>(), g.data<T>(), of_rows, of_columns, columns});
+    each(args.u.count(), FactoredUpdate<T>{args.u.data<T>(), args.g.data<T>(), of_rows, of_columns, columns});
   });
 }
 
 template <class M>
 void GpuOps<M>::body(const op::ClippedMoment& args) {
-  const auto& [u, m, beta, clip] = args;
-  begin(args, u.shape());
-  by_float_type(u, [&](auto type) {
+  begin(args, args.u.shape());
+  by_float_type(args.u, [&](auto type) {
     using T = decltype(type);
-    ClippedMomentConstants<T> constants{u.count(), 0, nullptr, beta, clip, nullptr};
-    constants.partial = squares_of_pieces<T>(machine_, u, constants.pieces);
+    ClippedMomentConstants<T> constants{args.u.count(), 0, nullptr, args.beta, args.clip, nullptr};
+    constants.partial = squares_of_pieces<T>(machine_, args.u, constants.pieces);
     ClippedMomentMath<T>* math = constants.math = machine_.template scratch<ClippedMomentMath<T>>(1);
     machine_.launch({1, kBlock}, constants);
-    each(u.count(), ClippedMoment<T>{u.data<T>(), m.data<T>(), math});
+    each(args.u.count(), ClippedMoment<T>{args.u.data<T>(), args.m.data<T>(), math});
   });
 }
 
 template <class M>
 void GpuOps<M>::body(const op::AdafactorUpdate& args) {
-  const auto& [u, w, m, rule, group, step] = args;
-  begin(args, u.shape());
-  by_float_type(u, [&](auto type) {
+  begin(args, args.u.shape());
+  by_float_type(args.u, [&](auto type) {
     using T = decltype(type);
-    AdafactorConstants<T> constants{u.count(), 0, w.count(), 0, nullptr, nullptr, rule, group, scalars_in(step), nullptr};
-    if (std::isfinite(rule.clip)) constants.u_partial = squares_of_pieces<T>(machine_, u, constants.u_pieces);
-    if (rule.scale_parameter) constants.w_partial = squares_of_pieces<T>(machine_, w, constants.w_pieces);
+    AdafactorConstants<T> constants{args.u.count(), 0,          args.w.count(),        0,      nullptr, nullptr,
+                                    args.rule,      args.group, scalars_in(args.step), nullptr};
+    if (std::isfinite(args.rule.clip)) constants.u_partial = squares_of_pieces<T>(machine_, args.u, constants.u_pieces);
+    if (args.rule.scale_parameter) constants.w_partial = squares_of_pieces<T>(machine_, args.w, constants.w_pieces);
     AdafactorMath<T>* math = constants.math = machine_.template scratch<AdafactorMath<T>>(1);
     machine_.launch({1, kBlock}, constants);
-    each(u.count(), AdafactorUpdate<T>{u.data<T>(), m ? m.data<T>() : nullptr, math});
-    each(w.count(), AdafactorDecay<T>{w.data<T>(), math});
+    each(args.u.count(), AdafactorUpdate<T>{args.u.data<T>(), args.m ? args.m.data<T>() : nullptr, math});
+    each(args.w.count(), AdafactorDecay<T>{args.w.data<T>(), math});
   });
 }
 

@@ -71,24 +71,25 @@ struct GroupNumber {
 
 template <class M>
 void GpuOps<M>::body(const op::GroupQuantise& args) {
-  const auto& [codes, scale, zero, x, how, site, step] = args;
-  begin(args, x.shape());
-  by_float_type(x, [&](auto type) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const int64_t count = x.count();
-    machine_.launch(over_items(how.groups(count), how.group), GroupRanges<T>{how, count, x.data<T>(), scale.data<T>(), zero.data<T>()});
-    each(ceil_div(count, 4), GroupCode<T>{how, count, x.data<T>(), scale.data<T>(), zero.data<T>(), static_cast<uint8_t*>(codes.raw()),
-                                          site, site != 0 ? scalars_in(step) : nullptr});
+    const int64_t count = args.x.count();
+    machine_.launch(over_items(args.how.groups(count), args.how.group),
+                    GroupRanges<T>{args.how, count, args.x.data<T>(), args.scale.data<T>(), args.zero.data<T>()});
+    each(ceil_div(count, 4),
+         GroupCode<T>{args.how, count, args.x.data<T>(), args.scale.data<T>(), args.zero.data<T>(), static_cast<uint8_t*>(args.codes.raw()),
+                      args.site, args.site != 0 ? scalars_in(args.step) : nullptr});
   });
 }
 
 template <class M>
 void GpuOps<M>::body(const op::GroupDequantise& args) {
-  const auto& [x, codes, scale, zero, how] = args;
-  begin(args, x.shape());
-  by_float_type(x, [&](auto type) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    each(x.count(), GroupNumber<T>{how, x.data<T>(), static_cast<const uint8_t*>(codes.raw()), scale.data<T>(), zero.data<T>()});
+    each(args.x.count(), GroupNumber<T>{args.how, args.x.data<T>(), static_cast<const uint8_t*>(args.codes.raw()), args.scale.data<T>(),
+                                        args.zero.data<T>()});
   });
 }
 

@@ -416,17 +416,16 @@ struct FirstDirection {
 
 template <class M>
 void GpuOps<M>::body(const op::LazyRefresh& args) {
-  const auto& [queue, last, counts, basis, left, threshold, factor] = args;
-  begin(args, basis.shape());
-  by_float_type(basis, [&](auto type) {
+  begin(args, args.basis.shape());
+  by_float_type(args.basis, [&](auto type) {
     using T = decltype(type);
-    machine_.launch({1, kBlock}, FirstDirection<T>{last.count(),
-                                                   left ? basis.size(1) : 1,
-                                                   basis.data<T>(),
-                                                   last.data<T>(),
-                                                   queue.data<T>(),
-                                                   counts.data<int>(),
-                                                   {threshold, factor, queue.count()}});
+    machine_.launch({1, kBlock}, FirstDirection<T>{args.last.count(),
+                                                   args.left ? args.basis.size(1) : 1,
+                                                   args.basis.data<T>(),
+                                                   args.last.data<T>(),
+                                                   args.queue.data<T>(),
+                                                   args.counts.data<int>(),
+                                                   {args.threshold, args.factor, args.queue.count()}});
   });
 }
 

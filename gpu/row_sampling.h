@@ -134,45 +134,45 @@ struct AddedRows {
 
 template <class M>
 void GpuOps<M>::body(const op::SampleRows& args) {
-  const auto& [index, weight, x, certain, site, step, draws] = args;
-  begin(args, x.shape());
-  by_float_type(x, [&](auto type) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const int64_t rows = x.size(0), width = x.size(1);
+    const int64_t rows = args.x.size(0), width = args.x.size(1);
     double *score = machine_.template scratch<double>(rows), *ordered = machine_.template scratch<double>(rows);
     double *rest = machine_.template scratch<double>(rows + 1), *pieces = machine_.template scratch<double>(kBlock);
     int* order = machine_.template scratch<int>(rows);
-    machine_.launch(over_items(rows, width), RowScores<T>{rows, width, x.data<T>(), score, draws, site, scalars_in(step)});
+    machine_.launch(over_items(rows, width),
+                    RowScores<T>{rows, width, args.x.data<T>(), score, args.draws, args.site, scalars_in(args.step)});
     each(rows, RowPlaces{rows, score, ordered, order});
-    const int64_t first = draws.distinct ? index.count() : certain;
-    machine_.launch({1, kBlock}, ChosenRows<T>{rows, index.count(), first, draws.by_part, site, ordered, rest, pieces, order,
-                                               index.data<int>(), weight.data<T>(), scalars_in(step)});
+    const int64_t first = args.draws.distinct ? args.index.count() : args.certain;
+    machine_.launch({1, kBlock}, ChosenRows<T>{rows, args.index.count(), first, args.draws.by_part, args.site, ordered, rest, pieces, order,
+                                               args.index.data<int>(), args.weight.data<T>(), scalars_in(args.step)});
   });
 }
 
 template <class M>
 void GpuOps<M>::body(const op::PickRows& args) {
-  const auto& [y, x, index, weight, columns] = args;
-  begin(args, y.shape());
-  by_float_type(y, [&](auto type) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(y.count(),
-         PickedRows<T>{y.data<T>(), x.data<T>(), weight ? weight.data<T>() : nullptr, {index.data<int>(), x.size(1), y.size(1), columns}});
+    each(args.y.count(), PickedRows<T>{args.y.data<T>(),
+                                       args.x.data<T>(),
+                                       args.weight ? args.weight.data<T>() : nullptr,
+                                       {args.index.data<int>(), args.x.size(1), args.y.size(1), args.columns}});
   });
 }
 
 template <class M>
 void GpuOps<M>::body(const op::AddRows& args) {
-  const auto& [x, factor, u, index, weight, columns] = args;
-  begin(args, u.shape());
-  by_float_type(x, [&](auto type) {
+  begin(args, args.u.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    each(u.count(), AddedRows<T>{x.data<T>(),
-                                 u.data<T>(),
-                                 weight ? weight.data<T>() : nullptr,
-                                 static_cast<T>(factor),
-                                 index.count(),
-                                 {index.data<int>(), x.size(1), u.size(1), columns}});
+    each(args.u.count(), AddedRows<T>{args.x.data<T>(),
+                                      args.u.data<T>(),
+                                      args.weight ? args.weight.data<T>() : nullptr,
+                                      static_cast<T>(args.factor),
+                                      args.index.count(),
+                                      {args.index.data<int>(), args.x.size(1), args.u.size(1), args.columns}});
   });
 }
 

@@ -70,7 +70,8 @@ TEST(LteLinear, BeginsAsItsBase) {
 
 // A_h A_h^T = n / r, or A_h^T A_h = n / r where there are more rows than columns.
 TEST(LteLinear, FactorsBeginOrthogonal) {
-  for (const auto& [in, rank] : {std::pair<int64_t, int64_t>{9, 4}, {5, 5}, {3, 7}}) {
+  for (const auto& sides : {std::pair<int64_t, int64_t>{9, 4}, {5, 5}, {3, 7}}) {
+    const int64_t in = sides.first, rank = sides.second;
     LteModel lte(in, 2, {.heads = 3, .rank = rank});
     const Values a = lte.get("lte.a");
     const int64_t lines = std::min(in, rank), length = std::max(in, rank);

@@ -122,7 +122,8 @@ std::map<std::string, std::function<void(Stage&)>> window_states() {
 }
 
 TEST(ActionTable, EveryActionCanBeCalledInEveryState) {
-  for (const auto& [name, arrange] : window_states()) {
+  for (const auto& state : window_states()) {
+    const std::string& name = state.first;
     Stage stage;
     UiState& ui = stage.ui;
     std::set<std::string> called;
@@ -138,7 +139,7 @@ TEST(ActionTable, EveryActionCanBeCalledInEveryState) {
         ui.compare = {};
         ui.dialogs.open = Dialog::none;
         ui.toasts.clear();
-        arrange(stage);
+        state.second(stage);
         ui.layout = page;
         stage.script->posted.clear();
       };

@@ -124,7 +124,7 @@ void add_attention(std::vector<Case>& cases) {
                                  heads, {c.dropout, 3}, step);
     });
   for (const auto& [tokens, width, heads] : {std::tuple<int64_t, int64_t, int64_t>{1, 2, 1}, {37, 6, 3}, {300, 64, 5}, {0, 4, 2}})
-    add_case(cases, "rotary_" + Shape{tokens, width, heads}.text(), [=](Runner& r, auto type) {
+    add_case(cases, "rotary_" + Shape{tokens, width, heads}.text(), [tokens = tokens, width = width, heads = heads](Runner& r, auto type) {
       using T = decltype(type);
       const Tensor positions = r.in(random_ids(tokens, 5000, 1)), table = r.out<T>({tokens, width}, tolerance<T>(1e-7, 1e-11));
       r.ops().run(op::RotaryTable{table, positions, 10000});
