@@ -145,19 +145,21 @@ std::string compare_command(const Context& context, const std::vector<DuelRow>& 
 
 // Whether there is anything to draw.
 bool write_figure(const Context& context, const DuelOptions& options, const Duel& duel, const std::vector<DuelRow>& rows) {
+  const bool by_loss = std::all_of(rows.begin(), rows.end(), [](const DuelRow& row) { return row.by_loss(); });
   std::vector<NamedParetoPoint> points;
   for (const DuelRow& row : rows)
-    if (row.placed()) points.push_back({row.method->title, row.point(), row.result.val_accuracy.deviation});
+    if (row.placed() && row.by_loss() == by_loss) points.push_back({row.method->title, row.point(), row.score().deviation});
   if (points.empty()) {
-    note(context, "no figure: no run has finished with a validation accuracy");
+    note(context, "no figure: no run has finished with a validation accuracy or loss");
     return false;
   }
   choose_theme(ThemeKind::light);
   std::string about = duel.config.name + ", batch size " + thousands(static_cast<double>(duel.config.train.batch));
   if (duel.bytes > 0) about += ", at most " + mebibytes(static_cast<double>(duel.bytes)) + " each";
   if (duel.seeds > 1) about += ", " + std::to_string(duel.seeds) + " seeds: mean and standard deviation";
-  const Drawing drawing =
-      draw_figure(pareto_figure(points, "Validation accuracy against peak training memory", about, "peak training memory in MiB"));
+  const Drawing drawing = draw_figure(
+      pareto_figure(points, by_loss, std::string("Validation ") + (by_loss ? "loss" : "accuracy") + " against peak training memory", about,
+                    "peak training memory in MiB"));
   OutputFile file(options.output);
   file.stream() << (fs::path(options.output).extension() == ".svg" ? to_svg(drawing) : png_file(raster(drawing, 2 * drawing.unit)));
   file.finish();
@@ -273,7 +275,7 @@ void add_duel(Verb& program, Context& context) {
   verb.option("--device", options->device, "auto, cpu or cuda:N");
   verb.option("--set", options->sets, "path=value of a setting, for all methods").take_all();
   verb.option("--grace", options->grace, "seconds to write the last checkpoint after Ctrl-C or SIGTERM").not_negative().shows_default();
-  verb.option("-o,--output", options->output, "draw validation accuracy against peak memory into this .svg or .png file");
+  verb.option("-o,--output", options->output, "draw validation accuracy, or loss, against peak memory into this .svg or .png file");
   verb.does([&context, options] { return run_duel(context, *options); });
 }
 

@@ -23,7 +23,7 @@ std::vector<DuelRow> duel_rows(const std::string& store, const std::vector<DuelM
   const std::vector<ParetoPoint> front = pareto_front(points);
   for (DuelRow& row : rows)
     row.on_front = row.placed() && std::any_of(front.begin(), front.end(), [&, at = row.point()](const ParetoPoint& point) {
-                     return point.mebibytes == at.mebibytes && point.accuracy == at.accuracy;
+                     return point.cost == at.cost && point.score == at.score;
                    });
   return rows;
 }

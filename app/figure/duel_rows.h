@@ -13,8 +13,11 @@ struct DuelRow {
   const DuelMethod* method;
   DuelResult result;
   bool on_front = false;
-  bool placed() const { return result.val_accuracy.count > 0 && std::isfinite(result.peak_bytes); }
-  ParetoPoint point() const { return {.mebibytes = result.peak_bytes / (1 << 20), .accuracy = result.val_accuracy.mean}; }
+  // A language model has no accuracy: its score is its validation loss.
+  bool by_loss() const { return result.val_accuracy.count == 0; }
+  const Spread& score() const { return by_loss() ? result.val_loss : result.val_accuracy; }
+  bool placed() const { return score().count > 0 && std::isfinite(result.peak_bytes); }
+  ParetoPoint point() const { return {.cost = result.peak_bytes / (1 << 20), .score = by_loss() ? -score().mean : score().mean}; }
 };
 
 // A row a method, in their order; they must outlive the rows. `data`: fingerprint of the training data. Without a store no method has runs.

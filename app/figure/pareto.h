@@ -1,4 +1,4 @@
-// Accuracy against memory: the Pareto front, and the chart of it.
+// A score against what it costs: the Pareto front, and the chart of it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,22 +10,23 @@ namespace comera {
 
 struct ParetoPoint {
   int64_t step = 0;
-  double mebibytes = 0;
-  double accuracy = 0;      // 0..1
+  double cost = 0;          // memory in MiB, or a time: less is better
+  double score = 0;         // accuracy, 0..1, or minus a loss: more is better
   bool checkpoint = false;  // there is a checkpoint at this step
 };
 
-// The Pareto front by ascending memory: each point is more accurate than all smaller ones.
+// The Pareto front by ascending cost: the score of each point is above those of all cheaper ones.
 std::vector<ParetoPoint> pareto_front(std::vector<ParetoPoint> points);
 
-// A point with a name of its own, and how far its accuracy varies up and down (0..1; NaN = not known).
+// A point with a name of its own, and how far its score varies up and down (NaN = not known).
 struct NamedParetoPoint {
   std::string name;
   ParetoPoint point;
   double deviation = 0;
 };
 // Each point in a colour and marker of its own, bars of the deviation, and the front as a dashed staircase. At least one point.
-Figure pareto_figure(const std::vector<NamedParetoPoint>& points, const std::string& title, const std::string& note,
+// `by_loss`: scores are minus a loss, else accuracies, which are drawn in percent.
+Figure pareto_figure(const std::vector<NamedParetoPoint>& points, bool by_loss, const std::string& title, const std::string& note,
                      const std::string& x_title);
 
 }  // namespace comera

@@ -50,6 +50,7 @@ void finish(UiState& ui) {
   const auto compare = [runs](UiState& state) {
     compare_runs(state, runs);
     state.compare.tab = "pareto";
+    state.compare.pareto_cost = ParetoCost::peak;  // what a duel is about
   };
   if (watched || asked) return compare(ui);
   Toast done{Level::good, "The duel has finished", kUntilDismissed, "duel"};

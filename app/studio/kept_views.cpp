@@ -162,6 +162,7 @@ void keep_comparison(auto& io, auto& compare) {
   io.flag("all_settings", compare.all_settings);
   io.flag("memory_at_peak", compare.memory_at_peak);
   io.flag("pareto_log", compare.pareto_log);
+  io.choice("pareto_cost", compare.pareto_cost, {"size", "peak", "step", "time"});
   keep_plots(io, compare.plots);
 }
 

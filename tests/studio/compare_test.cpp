@@ -234,7 +234,7 @@ TEST(CompareResults, WhatIsNotRecordedIsNotZero) {
   EXPECT_TRUE(std::isnan(value_of(*compare.runs[0], "accuracy")));
   EXPECT_TRUE(std::isnan(value_of(*compare.runs[0], "best_val_loss")));
   EXPECT_TRUE(std::isnan(value_of(*compare.runs[0], "peak")));
-  EXPECT_TRUE(pareto_points(*compare.runs[0]).empty());
+  EXPECT_TRUE(pareto_points(*compare.runs[0], {}).empty());
 }
 
 TEST(CompareSettings, ListsWhatDiffersAndWhatEditsDid) {
@@ -259,10 +259,10 @@ TEST(ComparePareto, SizesOfThenAndAFrontThatNothingBeats) {
   Compare compare;
   add_run(compare, a_run("r-a", 0.9));
   const ComparedRun& run = *compare.runs[0];
-  const auto points = pareto_points(run);
+  const auto points = pareto_points(run, {});
   ASSERT_EQ(points.size(), 6u);
   // 4 bytes an entry; 200,000 of the model are no tensor train.
-  EXPECT_NEAR(points[0].mebibytes, (200'000 + 1e6 - 100 * 300) * 4 / (1 << 20), 1e-9);
+  EXPECT_NEAR(points[0].cost, (200'000 + 1e6 - 100 * 300) * 4 / (1 << 20), 1e-9);
   EXPECT_FALSE(points[0].checkpoint);
   EXPECT_TRUE(points[2].checkpoint);
   const auto front = pareto_front({{1, 2.0, 0.5}, {2, 1.0, 0.4}, {3, 3.0, 0.45}, {4, 1.0, 0.3}, {5, 4.0, 0.6}});
@@ -272,7 +272,47 @@ TEST(ComparePareto, SizesOfThenAndAFrontThatNothingBeats) {
   EXPECT_EQ(front[2].step, 5);
   // A dense model has no entries that shrink.
   add_run(compare, a_run("r-d", 0.9, {.ranks = true}));
-  for (const ParetoPoint& point : pareto_points(*compare.runs[1])) EXPECT_NEAR(point.mebibytes, 1e6 * 4 / (1 << 20), 1e-9);
+  for (const ParetoPoint& point : pareto_points(*compare.runs[1], {})) EXPECT_NEAR(point.cost, 1e6 * 4 / (1 << 20), 1e-9);
+}
+
+TEST(ComparePareto, TheCostIsMemoryOrTimeAndTheScoreALossWhereThereIsNoAccuracy) {
+  Compare compare;
+  add_run(compare, a_run("r-a", 0.9));
+  add_run(compare, a_run("r-b", 0.9, {.memory = true, .step_times = true}));
+  const ComparedRun& run = *compare.runs[0];
+  const double peak = static_cast<double>(run.snapshot().memory_peak.total()) / (1 << 20);
+  EXPECT_GT(peak, 0);
+  const auto points = [&](const ComparedRun& of, ParetoCost cost) {
+    compare.pareto_cost = cost;
+    return pareto_points(of, pareto_axes(compare));
+  };
+  ASSERT_EQ(points(run, ParetoCost::peak).size(), 6u);
+  EXPECT_EQ(points(run, ParetoCost::peak)[0].cost, peak);
+  EXPECT_EQ(points(run, ParetoCost::step)[5].cost, 12);
+  EXPECT_NEAR(points(run, ParetoCost::time)[0].cost, 1.2, 1e-9) << "100 steps of 12 ms";
+  EXPECT_NEAR(points(run, ParetoCost::time)[5].cost, 7.2, 1e-9);
+  EXPECT_TRUE(points(*compare.runs[1], ParetoCost::peak).empty()) << "not recorded";
+  EXPECT_TRUE(points(*compare.runs[1], ParetoCost::time).empty());
+  EXPECT_FALSE(pareto_axes(compare).loss);
+
+  Compare languages;
+  WatchedRun language = a_run("r-l", 0.9, {.accuracy = true});
+  Records records;
+  for (const int64_t step : {200, 400}) records.add(step, {{"val_loss", 5.0 - static_cast<double>(step) / 200}});
+  language.view->take(language.view->snapshot, records);
+  add_run(languages, std::move(language));
+  const ParetoAxes axes = pareto_axes(languages);
+  EXPECT_TRUE(axes.loss);
+  const auto losses = pareto_points(*languages.runs[0], axes);
+  ASSERT_EQ(losses.size(), 2u);
+  EXPECT_EQ(axes.shown(losses[0].score), 4);
+  EXPECT_EQ(axes.score_text(losses[1].score), "3");
+  EXPECT_EQ(pareto_front(losses).back().step, 400) << "less is better";
+  const Chart chart = drawn(pareto_charts(languages))[0];
+  EXPECT_EQ(chart.title, "Loss against whole model");
+  const std::string csv = chart.csv();
+  EXPECT_TRUE(csv.starts_with("run,step,whole model (MiB),loss,checkpoint\n")) << csv;
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3) << csv;
 }
 
 TEST(CompareParallel, BrushesFadeWhatLiesOutside) {

@@ -56,6 +56,7 @@ void look_otherwise(UiState& ui) {
   ui.compare.all_settings = true;
   ui.compare.memory_at_peak = false;
   ui.compare.pareto_log = false;
+  ui.compare.pareto_cost = ParetoCost::time;
   ui.compare.plots.smoothing = 0.25f;
   lock(ui.compare.plots.looks["val_loss"], 0, 1);
   ui.compare.plots.looks["val_loss"].log_scale = true;
@@ -95,6 +96,7 @@ void expect_otherwise(UiState& ui) {
   EXPECT_TRUE(ui.compare.all_settings);
   EXPECT_FALSE(ui.compare.memory_at_peak);
   EXPECT_FALSE(ui.compare.pareto_log);
+  EXPECT_EQ(ui.compare.pareto_cost, ParetoCost::time);
   EXPECT_EQ(ui.compare.plots.smoothing, 0.25f);
   EXPECT_EQ(ui.compare.plots.looks["val_loss"].log_scale, std::optional<bool>(true));
   EXPECT_TRUE(ui.compare.plots.looks["val_loss"].locked);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/studio/compare/compared_run.h"
+#include "app/studio/compare/pareto_points.h"
 #include "app/studio/compare/run_groups.h"
 #include "app/studio/compare/run_watch.h"
 #include "app/studio/parts/plots.h"
@@ -43,6 +44,7 @@ struct Compare {
   bool wants_filter = false;     // move the focus to the filter box of the active tab
   std::string ranks_a, ranks_b;  // `wanted` of the two runs; "" = chosen automatically
   bool memory_at_peak = true, pareto_log = true;
+  ParetoCost pareto_cost = ParetoCost::size;
   std::map<std::string, std::pair<float, float>> brushes;  // parallel coordinates: selected range per axis, 0..1 from its lower end
 
   std::string hovered;       // `wanted` of the run whose name or curve is under the mouse in this frame

@@ -1,4 +1,4 @@
-// Accuracy against size: the path of each run through its evaluations, and the Pareto front.
+// Score against cost: the path of each run through its evaluations, and the Pareto front.
 #include <implot.h>
 #include <implot_internal.h>
 
@@ -25,20 +25,20 @@ struct Way {
 
 struct Range {
   double x_low = 1e300, x_high = 0, y_low = 1e300, y_high = -1e300;
-  void take(const ParetoPoint& point) {
-    x_low = std::min(x_low, point.mebibytes);
-    x_high = std::max(x_high, point.mebibytes);
-    y_low = std::min(y_low, point.accuracy * 100);
-    y_high = std::max(y_high, point.accuracy * 100);
+  void take(double x, double y) {
+    x_low = std::min(x_low, x);
+    x_high = std::max(x_high, x);
+    y_low = std::min(y_low, y);
+    y_high = std::max(y_high, y);
   }
 };
 
-// Leaves out the first third of each path: low accuracies of early steps would flatten the rest.
-Range range_of(const std::vector<Way>& ways) {
+// Leaves out the first third of each path: bad scores of early steps would flatten the rest.
+Range range_of(const std::vector<Way>& ways, const ParetoAxes& axes) {
   Range box;
   for (const Way& way : ways)
-    for (size_t i = way.points.size() / 3; i < way.points.size(); ++i) box.take(way.points[i]);
-  const double room = std::max(0.2, (box.y_high - box.y_low) * 0.08);
+    for (size_t i = way.points.size() / 3; i < way.points.size(); ++i) box.take(way.points[i].cost, axes.shown(way.points[i].score));
+  const double room = std::max(axes.loss ? box.y_high * 0.002 : 0.2, (box.y_high - box.y_low) * 0.08);
   box.y_low -= room;
   box.y_high += room;
   return box;
@@ -57,7 +57,7 @@ void log_ticks(double low, double high) {
 }
 
 // The Pareto front as a staircase, in pixels.
-std::vector<ImVec2> front_of(const std::vector<Way>& ways) {
+std::vector<ImVec2> front_of(const std::vector<Way>& ways, const ParetoAxes& axes) {
   std::vector<ParetoPoint> all;
   for (const Way& way : ways)
     if (!way.run->faded) all.insert(all.end(), way.points.begin(), way.points.end());
@@ -66,8 +66,8 @@ std::vector<ImVec2> front_of(const std::vector<Way>& ways) {
   if (front.empty()) return stairs;
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   for (const ParetoPoint& point : front) {
-    const ImVec2 pixel = ImPlot::PlotToPixels(point.mebibytes, point.accuracy * 100);
-    stairs.emplace_back(pixel.x, stairs.empty() ? at.y + size.y : stairs.back().y);
+    const ImVec2 pixel = ImPlot::PlotToPixels(point.cost, axes.shown(point.score));
+    stairs.emplace_back(pixel.x, !stairs.empty() ? stairs.back().y : axes.loss ? at.y : at.y + size.y);
     stairs.push_back(pixel);
   }
   stairs.emplace_back(std::max(at.x + size.x, stairs.back().x), stairs.back().y);
@@ -75,12 +75,12 @@ std::vector<ImVec2> front_of(const std::vector<Way>& ways) {
 }
 
 // Names next to the last points, placed where they cover no name and no line; if that is impossible, on a background.
-void draw_names_beside(const Compare& compare, const std::vector<Way>& ways, const std::vector<ImVec2>& stairs) {
+void draw_names_beside(const Compare& compare, const std::vector<Way>& ways, const ParetoAxes& axes, const std::vector<ImVec2>& stairs) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   const float line = ImGui::GetTextLineHeight();
   std::vector<PlacedName> names;
   for (const Way& way : ways) {
-    const ImVec2 point = ImPlot::PlotToPixels(way.points.back().mebibytes, way.points.back().accuracy * 100);
+    const ImVec2 point = ImPlot::PlotToPixels(way.points.back().cost, axes.shown(way.points.back().score));
     names.push_back({point, {ImGui::CalcTextSize(label_of(compare, *way.run).c_str()).x, line}});
   }
   place_names(names, {stairs.begin(), stairs.end()}, {at.x, at.y, at.x + size.x, at.y + size.y}, em(0.7f));
@@ -96,11 +96,11 @@ void draw_names_beside(const Compare& compare, const std::vector<Way>& ways, con
   ImPlot::PopPlotClipRect();
 }
 
-void draw_way(const Compare& compare, const Way& way) {
+void draw_way(const Compare& compare, const Way& way, const ParetoAxes& axes) {
   std::vector<double> x, y;
   for (const ParetoPoint& point : way.points) {
-    x.push_back(point.mebibytes);
-    y.push_back(point.accuracy * 100);
+    x.push_back(point.cost);
+    y.push_back(axes.shown(point.score));
   }
   const ImU32 color = color_of(*way.run);
   const int count = static_cast<int>(x.size());
@@ -126,7 +126,7 @@ void draw_front(const std::vector<ImVec2>& stairs) {
   ImPlot::PopPlotClipRect();
 }
 
-void hover(Compare& compare, const std::vector<Way>& ways, std::vector<Copied>& copied) {
+void hover(Compare& compare, const std::vector<Way>& ways, const ParetoAxes& axes, std::vector<Copied>& copied) {
   if (!ImPlot::IsPlotHovered()) return;
   const ImVec2 mouse = ImGui::GetMousePos();
   const Way* nearest = nullptr;
@@ -134,7 +134,7 @@ void hover(Compare& compare, const std::vector<Way>& ways, std::vector<Copied>& 
   float best = em(1) * em(1);
   for (const Way& way : ways)
     for (const ParetoPoint& other : way.points) {
-      const ImVec2 at = ImPlot::PlotToPixels(other.mebibytes, other.accuracy * 100);
+      const ImVec2 at = ImPlot::PlotToPixels(other.cost, axes.shown(other.score));
       const float distance = (at.x - mouse.x) * (at.x - mouse.x) + (at.y - mouse.y) * (at.y - mouse.y);
       if (distance >= best) continue;
       best = distance;
@@ -143,26 +143,42 @@ void hover(Compare& compare, const std::vector<Way>& ways, std::vector<Copied>& 
     }
   if (!point) return;
   compare.hovered = nearest->run->wanted;
-  const std::string name = label_of(compare, *nearest->run), accuracy = significant(point->accuracy * 100, 4) + " %",
-                    size = mebibytes(point->mebibytes * (1 << 20)),
-                    step = "step " + thousands(static_cast<double>(point->step)) + (point->checkpoint ? ", checkpoint" : "");
-  copied = {{"Copy accuracy", accuracy}, {"Copy size", size}, {"Copy line", name + "\t" + step + "\t" + accuracy + "\t" + size}};
+  const std::string name = label_of(compare, *nearest->run), score = axes.score_text(point->score), cost = text_of(axes.cost, point->cost),
+                    step = "step " + grouped(point->step) + (point->checkpoint ? ", checkpoint" : ""),
+                    what = axes.loss ? "loss" : "accuracy", of = lower_case(title_of(axes.cost));
+  copied = {{"Copy " + what, score}, {"Copy " + of, cost}, {"Copy line", name + "\t" + step + "\t" + score + "\t" + cost}};
   if (!ImGui::BeginTooltip()) return;
   ImGui::TextUnformatted(name.c_str());
   text_dim(step);
-  ImGui::Text("accuracy %s", accuracy.c_str());
-  ImGui::Text("%s = %s", size.c_str(), megabytes(point->mebibytes * (1 << 20)).c_str());
+  ImGui::Text("%s %s", what.c_str(), score.c_str());
+  const bool bytes = axes.cost == ParetoCost::size || axes.cost == ParetoCost::peak;
+  ImGui::Text("%s %s%s", of.c_str(), cost.c_str(), bytes ? (" = " + megabytes(point->cost * (1 << 20))).c_str() : "");
   ImGui::EndTooltip();
+}
+
+void cost_combo(Compare& compare) {
+  ImGui::SetNextItemWidth(em(9));
+  if (ImGui::BeginCombo("##cost", title_of(compare.pareto_cost))) {
+    for (int i = 0; i < kParetoCosts; ++i) {
+      const auto cost = static_cast<ParetoCost>(i);
+      if (ImGui::Selectable(title_of(cost), cost == compare.pareto_cost)) compare.pareto_cost = cost;
+    }
+    ImGui::EndCombo();
+  }
+  tooltip(
+      "Whole model: all parameters at the evaluation, without dead ranks. Peak memory: most bytes that training held, planned and taken "
+      "alike. Step time: median. Training time: until the evaluation, steps only.");
 }
 
 }  // namespace
 
 void draw_pareto_tab(Compare& compare) {
   std::vector<Way> ways;
-  std::string lacking, key = "##pareto";
+  const ParetoAxes axes = pareto_axes(compare);
+  std::string lacking, key = std::string("##pareto") + title_of(axes.cost);
   for (const auto& run : compare.runs) {
     if (!run->read()) continue;
-    Way way{run.get(), pareto_points(*run)};
+    Way way{run.get(), pareto_points(*run, axes)};
     if (way.points.empty()) {
       add_name(lacking, label_of(compare, *run));
       continue;
@@ -172,18 +188,22 @@ void draw_pareto_tab(Compare& compare) {
   }
   push_small();
   ImGui::AlignTextToFramePadding();
+  cost_combo(compare);
+  ImGui::SameLine(0, em(0.8f));
   ImGui::Checkbox("Log", &compare.pareto_log);
-  tooltip("Logarithmic size axis.");
+  tooltip("Logarithmic axis of the cost.");
   ImGui::SameLine(0, em(1));
-  text_fit("Point: evaluation. Large point: the last one. Ring: checkpoint. Dashed: Pareto front of size and accuracy.",
-           ImGui::GetContentRegionAvail().x, theme().dim);
-  if (!lacking.empty()) banner(Level::warning, "Without accuracy or size: " + lacking);
+  text_fit("Point: evaluation. Large point: the last one. Ring: checkpoint. Dashed: Pareto front.", ImGui::GetContentRegionAvail().x,
+           theme().dim);
+  if (!lacking.empty())
+    banner(Level::warning,
+           std::string("Without ") + (axes.loss ? "loss" : "accuracy") + " or " + lower_case(title_of(axes.cost)) + ": " + lacking);
   if (ways.empty()) {
     ImGui::PopFont();
     empty_state(Icon::chart, "No points yet", "Each evaluation adds a point.");
     return;
   }
-  const Range box = range_of(ways);
+  const Range box = range_of(ways, axes);
   const bool log = compare.pareto_log;
   key += log ? "l" : "";
   // Visible range after a zoom (in the last frame), for round tick values.
@@ -195,10 +215,10 @@ void draw_pareto_tab(Compare& compare) {
   const ImVec2 space = ImGui::GetContentRegionAvail();
   std::vector<Copied> copied;  // facts of the point under the mouse
   if (ImPlot::BeginPlot(key.c_str(), space, kPlotFlags | ImPlotFlags_NoBoxSelect)) {
-    const char* y_title = "Validation accuracy, %";
+    const std::string x_title = std::string(title_of(axes.cost)) + ", " + unit_of(axes.cost);
+    const char* y_title = axes.score_title();
     const bool high = space.y > ImGui::CalcTextSize(y_title).x;
-    ImPlot::SetupAxes(high ? "Whole model, MiB" : nullptr, high ? y_title : nullptr, ImPlotAxisFlags_NoHighlight,
-                      ImPlotAxisFlags_NoHighlight);
+    ImPlot::SetupAxes(high ? x_title.c_str() : nullptr, high ? y_title : nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
     for (const ImAxis axis : {ImAxis_X1, ImAxis_Y1}) ImPlot::SetupAxisFormat(axis, axis_label);
     if (log) {
       ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
@@ -210,11 +230,11 @@ void draw_pareto_tab(Compare& compare) {
     ImPlot::SetupAxisLimits(ImAxis_Y1, box.y_low, box.y_high, ImPlotCond_Once);
     setup_y_ticks(y_low, y_high, std::max(em(2), space.y - em(3)));  // leaves room for the labels below the plot
     ImPlot::SetupFinish();
-    const std::vector<ImVec2> stairs = front_of(ways);
+    const std::vector<ImVec2> stairs = front_of(ways, axes);
     draw_front(stairs);
-    for (const Way& way : ways) draw_way(compare, way);
-    draw_names_beside(compare, ways, stairs);
-    hover(compare, ways, copied);
+    for (const Way& way : ways) draw_way(compare, way, axes);
+    draw_names_beside(compare, ways, axes, stairs);
+    hover(compare, ways, axes, copied);
     ImPlot::EndPlot();
     name_item("chart:pareto");
   }
@@ -224,31 +244,36 @@ void draw_pareto_tab(Compare& compare) {
 
 namespace {
 
-constexpr const char* kParetoTitle = "Accuracy against size";
+std::string pareto_title(const ParetoAxes& axes) {
+  return std::string(axes.loss ? "Loss" : "Accuracy") + " against " + lower_case(title_of(axes.cost));
+}
 
 Chart pareto_chart(Compare& compare) {
   std::vector<Way> ways;
-  std::vector<std::vector<std::string>> table = {{"run", "step", "size (MiB)", "accuracy", "checkpoint"}};
+  const ParetoAxes axes = pareto_axes(compare);
+  const std::string x_title = std::string(title_of(axes.cost)) + " in " + unit_of(axes.cost);
+  std::vector<std::vector<std::string>> table = {
+      {"run", "step", lower_case(title_of(axes.cost)) + " (" + unit_of(axes.cost) + ")", axes.loss ? "loss" : "accuracy", "checkpoint"}};
   std::vector<ParetoPoint> all;
   for (const auto& run : compare.runs) {
     if (!run->read()) continue;
-    Way way{run.get(), pareto_points(*run)};
+    Way way{run.get(), pareto_points(*run, axes)};
     for (const ParetoPoint& point : way.points)
-      table.push_back({label_of(compare, *run), std::to_string(point.step), csv_number(point.mebibytes), csv_number(point.accuracy),
-                       point.checkpoint ? "yes" : "no"});
+      table.push_back({label_of(compare, *run), std::to_string(point.step), csv_number(point.cost),
+                       csv_number(axes.loss ? -point.score : point.score), point.checkpoint ? "yes" : "no"});
     all.insert(all.end(), way.points.begin(), way.points.end());
     if (!way.points.empty()) ways.push_back(std::move(way));
   }
   constexpr ImVec2 kSize = {900, 480}, kFrom = {64, 84}, kTo = {878, 434};
-  Chart chart{"pareto", kParetoTitle, {}, begin_drawing(kSize, "Accuracy against size of the whole model", note_of(compare))};
+  Chart chart{"pareto", pareto_title(axes), {}, begin_drawing(kSize, pareto_title(axes), note_of(compare))};
   Drawing& drawing = chart.drawing;
   draw_names(drawing, compare, 63);
-  const Range box = range_of(ways);
+  const Range box = range_of(ways, axes);
   const bool log = compare.pareto_log;
   const double x_low = log ? box.x_low / 1.25 : 0, x_high = log ? box.x_high * 1.25 : box.x_high * 1.06;
-  const auto place = [&](double mebibytes, double percent) {
-    const double x = log ? std::log(mebibytes / x_low) / std::log(x_high / x_low) : (mebibytes - x_low) / (x_high - x_low);
-    const double y = (percent - box.y_low) / (box.y_high - box.y_low);
+  const auto place = [&](double cost, double shown) {
+    const double x = log ? std::log(cost / x_low) / std::log(x_high / x_low) : (cost - x_low) / (x_high - x_low);
+    const double y = (shown - box.y_low) / (box.y_high - box.y_low);
     return ImVec2(static_cast<float>(std::clamp(kFrom.x + (kTo.x - kFrom.x) * x, -1e4, 1e4)),
                   static_cast<float>(std::clamp(kTo.y - (kTo.y - kFrom.y) * y, -1e4, 1e4)));
   };
@@ -262,13 +287,13 @@ Chart pareto_chart(Compare& compare) {
     drawing.line({{x, kFrom.y}, {x, kTo.y}}, theme().grid, 1);
     drawing.text({x, kTo.y + 13}, 12, theme().dim, axis_number(tick), Anchor::middle);
   }
-  drawing.text({(kFrom.x + kTo.x) / 2, kSize.y - 13}, 12, theme().dim, "Whole model in MiB, validation accuracy in %. Ring: checkpoint",
-               Anchor::middle);
+  drawing.text({(kFrom.x + kTo.x) / 2, kSize.y - 13}, 12, theme().dim,
+               x_title + (axes.loss ? ", validation loss" : ", validation accuracy in %") + ". Ring: checkpoint", Anchor::middle);
   drawing.clips.push_back({kFrom.x, kFrom.y, kTo.x, kTo.y});
   std::vector<Point> stairs;
   for (const ParetoPoint& point : pareto_front(std::move(all))) {
-    const ImVec2 at = place(point.mebibytes, point.accuracy * 100);
-    stairs.emplace_back(at.x, stairs.empty() ? kTo.y : stairs.back().y);
+    const ImVec2 at = place(point.cost, axes.shown(point.score));
+    stairs.emplace_back(at.x, !stairs.empty() ? stairs.back().y : axes.loss ? kFrom.y : kTo.y);
     stairs.push_back(at);
   }
   stairs.emplace_back(kTo.x, stairs.back().y);
@@ -276,7 +301,7 @@ Chart pareto_chart(Compare& compare) {
   for (const Way& way : ways) {
     std::vector<Point> points;
     const ImU32 color = color_of(*way.run);
-    for (const ParetoPoint& point : way.points) points.push_back(place(point.mebibytes, point.accuracy * 100));
+    for (const ParetoPoint& point : way.points) points.push_back(place(point.cost, axes.shown(point.score)));
     drawing.line(points, with_alpha(color, 0.45f), 1.2f, 0);
     for (size_t i = 0; i < points.size(); ++i) {
       const bool last = i + 1 == points.size();
@@ -298,9 +323,10 @@ Chart pareto_chart(Compare& compare) {
 }  // namespace
 
 std::vector<ListedChart> pareto_charts(Compare& compare) {
-  if (std::none_of(compare.runs.begin(), compare.runs.end(), [](const auto& run) { return run->read() && !pareto_points(*run).empty(); }))
+  const ParetoAxes axes = pareto_axes(compare);
+  if (std::none_of(compare.runs.begin(), compare.runs.end(), [&](const auto& run) { return !pareto_points(*run, axes).empty(); }))
     return {};
-  return {{"pareto", kParetoTitle, [&compare] { return pareto_chart(compare); }}};
+  return {{"pareto", pareto_title(axes), [&compare] { return pareto_chart(compare); }}};
 }
 
 }  // namespace comera::studio
