@@ -144,6 +144,7 @@ void floats(Table& t, const std::string& type) {
   });
   t.add<T, T>("cvt.rni." + type + "." + type, [](T a) { return std::nearbyint(a); });
   t.add<T, T>("cvt.rmi." + type + "." + type, [](T a) { return std::floor(a); });
+  t.add<T, T>("cvt.rzi." + type + "." + type, [](T a) { return std::trunc(a); });
   t.compare<T>("setp.eq." + type, [](T a, T b) { return a == b; });
   t.compare<T>("setp.ne." + type, [](T a, T b) { return a < b || a > b; });
   t.compare<T>("setp.lt." + type, [](T a, T b) { return a < b; });

@@ -335,13 +335,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  const int capability = functions().empty() ? 0 : functions().begin()->second.binary->program->capability();
   switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor:
-      *value = capability / 10;
+      *value = 10;  // B200, which also runs PTX for earlier devices
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
-      *value = capability % 10;
+      *value = 0;
       return cudaSuccess;
     case cudaDevAttrMultiProcessorCount:
       *value = 2;
