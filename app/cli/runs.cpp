@@ -7,10 +7,13 @@
 
 #include "app/cli/cli.h"
 #include "core/config/renamed_settings.h"
+#include "core/session/replay.h"
+#include "core/session/stored_run.h"
 #include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
 #include "core/store/salvage.h"
 #include "core/store/schema.h"
+#include "core/train/rank_setting.h"
 
 namespace comera::cli {
 namespace {
@@ -168,10 +171,28 @@ int get(const Context& context, const std::string& id, const std::string& metric
   return 0;
 }
 
+// Ranks of LoRA's factors and of projected gradients, which follow from the settings in force after a step; none of other runs.
+std::vector<LayerRank> ranks_of_matrices(const std::string& store, const std::string& id, int64_t step) {
+  const Replay replay(store, id);
+  RunConfig config = replay.config();
+  RankOverrides overrides;
+  for (const EventRow& event : replay.events())
+    if (const auto change = change_of(event.step, event.kind, event.body); change && change->step <= step && !change->of_stage())
+      apply_edit(config, overrides, change->path, change->value);
+  const std::shared_ptr<const Snapshot> state = replay.latest();
+  std::vector<LayerRank> rows;
+  for (const RankedMatrix& matrix : state->ranked) rows.push_back({matrix.name, 1, rank_of_matrix(config, matrix.rows, matrix.columns)});
+  return rows;
+}
+
 int ranks(const Context& context, const std::string& id, int64_t step) {
-  const RunReader reader(store_to_read(context));
+  const std::string store = store_to_read(context);
+  const RunReader reader(store);
   const RunRow run = reader.find(id);
-  const std::vector<LayerRank> rows = reader.ranks_at(run.id, step >= 0 ? step : INT64_MAX / 4);
+  const int64_t at = step >= 0 ? step : INT64_MAX / 4;
+  std::vector<LayerRank> rows = reader.ranks_at(run.id, at);
+  const bool of_bonds = !rows.empty();
+  if (!of_bonds) rows = ranks_of_matrices(store, run.id, at);
   if (context.json) {
     Json layers = Json::object();
     for (const LayerRank& row : rows) layers[row.layer].push_back(row.rank);
@@ -183,7 +204,7 @@ int ranks(const Context& context, const std::string& id, int64_t step) {
     if (table.empty() || table.back()[0] != row.layer) table.push_back({row.layer, ""});
     table.back()[1] += (table.back()[1].empty() ? "" : " ") + std::to_string(row.rank);
   }
-  print_table(context, {"layer", "live rank of each bond"}, table);
+  print_table(context, {of_bonds ? "layer" : "matrix", of_bonds ? "live rank of each bond" : "rank"}, table);
   return 0;
 }
 
@@ -293,7 +314,7 @@ void add_runs(Verb& program, Context& context) {
   get_verb.option("--window", o->window, "neighbours before and after --around, in steps").shows_default();
   get_verb.does([&context, o] { return get(context, o->run, o->metric, o->step, o->around, o->window); });
 
-  Verb ranks_verb = program.verb("ranks", "print the live ranks of every bond, at the end or at a step");
+  Verb ranks_verb = program.verb("ranks", "print the ranks of every bond, LoRA factor or gradient projection, at the end or at a step");
   ranks_verb.option("run", o->run, "run id, its beginning, or name").required();
   ranks_verb.option("--step", o->step, "at this step (default: the last)");
   ranks_verb.does([&context, o] { return ranks(context, o->run, o->step); });

@@ -253,6 +253,19 @@ class Json(CliTest):
         self.assertEqual(self.ok_json("ranks", "branch")["ranks"]["fc0"][1], 4)
         self.assertTrue(self.ok_json("reproduce", "branch")["identical"])
 
+    def test_ranks_of_projections_and_factors(self):
+        sets = ["--quiet", *QUICK, "--set", "train.warmup=0", "--set", "train.schedule=constant"]
+        self.ok("train", "demo", "--method", "galore", "--steps", 12, "--name", "projected", *sets, "--set", "method.galore.rank=8", "--set", "method.galore.gap=4",
+                "--edit", "6:method.galore.rank=3")
+        self.ok("train", "demo", "--method", "lora", "--steps", 3, "--name", "factors", *sets, "--set", "method.lora.rank=2")
+        self.ok("train", "demo", "--method", "adamw", "--steps", 3, "--name", "none", *sets)
+        ranks = lambda *of: self.ok_json("ranks", *of)["ranks"]
+        self.assertEqual(set(map(tuple, ranks("projected").values())), {(3,)})
+        self.assertEqual(set(map(tuple, ranks("projected", "--step", 5).values())), {(8,)})
+        self.assertEqual(set(map(tuple, ranks("factors").values())), {(2,)})
+        self.assertEqual(ranks("none"), {})
+        self.assertRegex(self.ok("ranks", "projected").out.splitlines()[0], r"^matrix +rank")
+
     def test_stdin_and_stdout(self):
         config = json.dumps({"model": {"kind": "mlp", "classes": 10, "mlp": {"inputs": 784, "hidden": [32]}}, "data": {"set": "fashion-mnist-demo"}})
         for args in (["plan", "-"], ["config", "show", "-"], ["config", "validate", "-"]):
