@@ -13,6 +13,7 @@ add_library(comera_cpu STATIC ${common})
 target_link_libraries(comera_cpu PUBLIC comera_ops comera_blas comera_gpu PRIVATE comera_flags)
 target_include_directories(comera_cpu PUBLIC ${CMAKE_SOURCE_DIR})
 target_compile_definitions(comera_cpu PRIVATE COMERA_CPU_LEVELS)
+set_target_properties(comera_cpu PROPERTIES UNITY_BUILD OFF)
 
 foreach(level v3 v4)
   set(target comera_cpu_${level})
