@@ -26,7 +26,7 @@ SETS = {
 QUICK = ["train.threads=1", "train.max_steps_per_s=0"]
 DIALOGS = ("help.keys", "help.change_keys", "file.settings", "help.about", "help.palette", "file.export", "file.open_store", "layout.save",
            "view.find")
-PANELS = ("metrics", "tt", "profile", "compare", "ranks", "memory", "log", "controls")
+PANELS = ("metrics", "tt", "profile", "compare", "ranks", "memory", "log", "controls", "samples")
 TABS = ("curves", "table", "config", "ranks", "memory", "phases", "pareto", "parallel")
 
 RUNS = {"seed-1": [], "seed-2": ["train.seed=2"], "small": ["method.comera.target=0.1"], "dense": ["method.weights=dense"]}
@@ -58,7 +58,7 @@ def do(*actions):
 def pages(runs):
     """Name -> arguments. `runs`: name -> id."""
     live = ["--demo", "--step", 400]
-    replay = ["--run", runs["two-encoders"], "--step", 1500]
+    replay = ["--run", runs["six-encoders"], "--step", 1500]
     compare = ["--compare", ",".join(runs[name] for name in ("dense", "seed-1", "seed-2", "small"))]
     found = {
         "start": ["--layout", "start"],
