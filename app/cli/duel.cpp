@@ -150,7 +150,7 @@ bool write_figure(const Context& context, const DuelOptions& options, const Duel
   for (const DuelRow& row : rows)
     if (row.placed() && row.by_loss() == by_loss) points.push_back({row.method->title, row.point(), row.score().deviation});
   if (points.empty()) {
-    note(context, "no figure: no run has finished with a validation accuracy or loss");
+    note(context, "no figure: no run has finished with a validation score");
     return false;
   }
   choose_theme(ThemeKind::light);

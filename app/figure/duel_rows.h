@@ -13,8 +13,8 @@ struct DuelRow {
   const DuelMethod* method;
   DuelResult result;
   bool on_front = false;
-  // A language model has no accuracy: its score is its validation loss.
-  bool by_loss() const { return result.val_accuracy.count == 0; }
+  // Language models are compared by validation loss, whose exponential is the perplexity; others by validation accuracy.
+  bool by_loss() const { return method->config.model.task == "language" || method->config.model.task == "masked"; }
   const Spread& score() const { return by_loss() ? result.val_loss : result.val_accuracy; }
   bool placed() const { return score().count > 0 && std::isfinite(result.peak_bytes); }
   ParetoPoint point() const { return {.cost = result.peak_bytes / (1 << 20), .score = by_loss() ? -score().mean : score().mean}; }

@@ -275,7 +275,7 @@ TEST(ComparePareto, SizesOfThenAndAFrontThatNothingBeats) {
   for (const ParetoPoint& point : pareto_points(*compare.runs[1], {})) EXPECT_NEAR(point.cost, 1e6 * 4 / (1 << 20), 1e-9);
 }
 
-TEST(ComparePareto, TheCostIsMemoryOrTimeAndTheScoreALossWhereThereIsNoAccuracy) {
+TEST(ComparePareto, TheCostIsMemoryOrTimeAndTheScoreOfLanguageModelsTheirLoss) {
   Compare compare;
   add_run(compare, a_run("r-a", 0.9));
   add_run(compare, a_run("r-b", 0.9, {.memory = true, .step_times = true}));
@@ -298,7 +298,8 @@ TEST(ComparePareto, TheCostIsMemoryOrTimeAndTheScoreALossWhereThereIsNoAccuracy)
   Compare languages;
   WatchedRun language = a_run("r-l", 0.9, {.accuracy = true});
   Records records;
-  for (const int64_t step : {200, 400}) records.add(step, {{"val_loss", 5.0 - static_cast<double>(step) / 200}});
+  for (const int64_t step : {200, 400})
+    records.add(step, {{"val_loss", 5.0 - static_cast<double>(step) / 200}, {"val_accuracy", 0.1}, {"val_perplexity", 20}});
   language.view->take(language.view->snapshot, records);
   add_run(languages, std::move(language));
   const ParetoAxes axes = pareto_axes(languages);

@@ -48,7 +48,7 @@ ParetoAxes pareto_axes(const Compare& compare) {
     return std::any_of(compare.runs.begin(), compare.runs.end(),
                        [&](const auto& run) { return run->read() && run->view->metric(metric).size() > 0; });
   };
-  return {compare.pareto_cost, !stores("val_accuracy") && stores("val_loss")};
+  return {compare.pareto_cost, stores("val_perplexity") || (!stores("val_accuracy") && stores("val_loss"))};
 }
 
 std::vector<ParetoPoint> pareto_points(const ComparedRun& run, const ParetoAxes& axes) {

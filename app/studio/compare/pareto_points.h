@@ -18,7 +18,8 @@ const char* title_of(ParetoCost cost);            // "Whole model"
 const char* unit_of(ParetoCost cost);             // "MiB"
 std::string text_of(ParetoCost cost, double at);  // with its unit
 
-// The axes of the chart. Validation accuracy is the score, validation loss where no compared run stores accuracy.
+// The axes of the chart. The score is validation accuracy; validation loss for language models, which store perplexity, and for runs
+// without accuracy.
 struct ParetoAxes {
   ParetoCost cost = ParetoCost::size;
   bool loss = false;
