@@ -6,9 +6,9 @@
 namespace comera {
 
 std::string thousands(double value);                          // 1,490,157
-std::string grouped(int64_t value);                           // the same of an integer
+std::string grouped(int64_t value);                           // 1,490,157, from an integer
 std::string counted(int64_t count, const std::string& noun);  // "1 run", "2 runs"
-std::string lower_case(std::string text);                     // of ASCII; the rest stays
+std::string lower_case(std::string text);                     // ASCII letters only
 std::string significant(double value, int digits = 4);        // 0.8312; the integer part is never rounded: 1,234, 23,441
 std::string axis_number(double value);                        // label of an axis: 0.05, 2,000, 12,500, 1.5M, 2e-05
 std::string three_figures(double value);                      // "41.8", "1,338": three significant figures, or the whole integer part

@@ -171,14 +171,16 @@ int get(const Context& context, const std::string& id, const std::string& metric
   return 0;
 }
 
-// Ranks of LoRA's factors and of projected gradients, which follow from the settings in force after a step; none of other runs.
+// Ranks of LoRA factors or gradient projections under the settings in force at a step; empty for methods that have neither.
 std::vector<LayerRank> ranks_of_matrices(const std::string& store, const std::string& id, int64_t step) {
   const Replay replay(store, id);
   RunConfig config = replay.config();
   RankOverrides overrides;
   for (const EventRow& event : replay.events())
-    if (const auto change = change_of(event.step, event.kind, event.body); change && change->step <= step && !change->of_stage())
-      apply_edit(config, overrides, change->path, change->value);
+    if (const auto change = change_of(event.step, event.kind, event.body); change && change->step <= step && !change->of_stage()) try {
+        apply_edit(config, overrides, change->path, change->value);
+      } catch (const Error&) {  // an older version accepted a value that is refused now
+      }
   const std::shared_ptr<const Snapshot> state = replay.latest();
   std::vector<LayerRank> rows;
   for (const RankedMatrix& matrix : state->ranked) rows.push_back({matrix.name, 1, rank_of_matrix(config, matrix.rows, matrix.columns)});

@@ -318,10 +318,10 @@ TEST_F(RandomInput, NothingBreaks) {
     if (!ui.live || ui.live->view().ended() || ui.live->stopping()) start_preset(ui, "demo");
     ASSERT_TRUE(ui.live) << (ui.toasts.empty() ? "" : ui.toasts.back().text);
     ASSERT_TRUE(stage.until([&] { return ui.live->view().snapshot->phase >= Phase::running; }));
-    ui.live->edit("train.max_steps_per_s", "0");  // what was typed there may be a step in minutes
+    ui.live->edit("train.max_steps_per_s", "0");  // a random limit may allow one step in minutes
     const int64_t step = ui.live->view().snapshot->step;
     EXPECT_TRUE(stage.until([&] {
-      // A pause that was asked for last begins only after the step under way.
+      // A pause takes effect only after the current step.
       if (ui.live->view().snapshot->phase == Phase::paused && !ui.live->pending()) ui.live->resume();
       return ui.live->view().snapshot->step >= step + 5 || ui.live->view().ended();
     })) << "training makes progress";

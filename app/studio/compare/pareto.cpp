@@ -166,8 +166,8 @@ void cost_combo(Compare& compare) {
     ImGui::EndCombo();
   }
   tooltip(
-      "Whole model: all parameters at the evaluation, without dead ranks. Peak memory: most bytes that training held, planned and taken "
-      "alike. Step time: median. Training time: until the evaluation, steps only.");
+      "Whole model: all parameters at the evaluation, without dead ranks. Peak memory: the most bytes that training held. Step time: "
+      "the median. Training time: sum of the step times until the evaluation.");
 }
 
 }  // namespace
@@ -191,7 +191,7 @@ void draw_pareto_tab(Compare& compare) {
   cost_combo(compare);
   ImGui::SameLine(0, em(0.8f));
   ImGui::Checkbox("Log", &compare.pareto_log);
-  tooltip("Logarithmic axis of the cost.");
+  tooltip("Logarithmic x axis.");
   ImGui::SameLine(0, em(1));
   text_fit("Point: evaluation. Large point: the last one. Ring: checkpoint. Dashed: Pareto front.", ImGui::GetContentRegionAvail().x,
            theme().dim);

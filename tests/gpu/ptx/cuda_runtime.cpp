@@ -337,7 +337,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor:
-      *value = 10;  // B200, which also runs PTX for earlier devices
+      *value = 10;  // a B200; it also runs PTX for earlier devices
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
       *value = 0;
