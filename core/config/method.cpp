@@ -121,7 +121,8 @@ void MethodConfig::fields(FieldVisitor& v) {
                        {"int8", "int8", "Stores activations as 8-bit codes: least memory, small error."}}});
   v.field("waist", waist,
           {.title = "Recompute wide outputs",
-           .help = "recompute wide outputs of tensor trains in backward from x L, whose width is the rank; same results up to rounding"});
+           .help = "recompute wide outputs of tensor trains in backward from x L, whose width is the rank; same results up to rounding",
+           .more = "Feed-forward blocks and heads of attention are computed in the width of the rank where that is less work."});
   v.field("checkpoint", checkpoint,
           {.title = "Gradient checkpointing",
            .unit = "blocks",

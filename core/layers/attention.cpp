@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "core/layers/blocks.h"
 
 namespace comera {
@@ -16,9 +18,11 @@ SelfAttention::SelfAttention(const std::string& name, const AttentionSpec& spec,
     : heads_(spec.heads, spec.key_heads, spec.causal), keep_probabilities_(spec.keep_probabilities), rotary_(spec.rotary) {
   const int64_t head_width = spec.head_width > 0 ? spec.head_width : spec.features / spec.heads;
   const int64_t of_queries = heads_.heads * head_width, of_keys = heads_.key_heads * head_width;
-  qkv_ = factory.fan(qkv_specs(name, spec, head_width, heads_.key_heads));
-  o_ = factory.linear(
-      {.name = name + ".o", .in = of_queries, .out = spec.features, .kind = LinearKind::attention, .bias = spec.output_bias});
+  in_and_out_ = factory.attention(
+      qkv_specs(name, spec, head_width, heads_.key_heads),
+      {.name = name + ".o", .in = of_queries, .out = spec.features, .kind = LinearKind::attention, .bias = spec.output_bias},
+      {heads_.heads, heads_.key_heads, head_width});
+  if (rotary_) in_and_out_.thin = nullptr;  // positions turn the columns of whole heads
   dropout_ = {spec.dropout, factory.next_site()};
   const auto slot = [&](const char* what, int64_t width, uint32_t site) {
     return factory.stash().slot(factory.params(), (name + what).c_str(), width, site);
@@ -44,7 +48,9 @@ void Rotary::turn(Ctx& ctx, const Tensor& y, const Tensor& x, bool back) const {
 
 Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
   const int64_t tokens = x.size(0), longest = ctx.sequences.longest;
-  TensorList qkv = qkv_->forward(ctx, std::move(x));
+  thin_ = in_and_out_.thin && in_and_out_.thin->begin(tokens);
+  heads_now_ = thin_ ? AttentionHeads(heads_.heads, 1, heads_.causal) : heads_;
+  TensorList qkv = thin_ ? in_and_out_.thin->enter(ctx, std::move(x)) : in_and_out_.queries_keys_values->forward(ctx, std::move(x));
   Tensor q = std::move(qkv[0]), k = std::move(qkv[1]), v = std::move(qkv[2]);
   if (rotary_)
     for (Tensor* x : {&q, &k}) {  // into other tensors: a layer may have to make its own again
@@ -59,30 +65,37 @@ Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
   Dropout dropout = dropout_;
   if (!ctx.training) dropout.probability = 0;
   Tensor out = ctx.temp(q.shape(), "attention");
-  ctx.ops.attention_forward(out, lse, probs, q, k, v, ctx.sequences, heads_, dropout, ctx.step);
+  ctx.ops.attention_forward(out, lse, probs, q, k, v, ctx.sequences, heads_now_, dropout, ctx.step);
   if (ctx.keeps()) {
     // The largest first: under int8 its exact form goes before the others' codes come.
     if (probs) kept_probs_ = ctx.stash.keep(ctx, probs_slot_, probs);
     probs = {};
-    kept_q_ = ctx.stash.keep(ctx, q_slot_, q);
-    q = {};
-    kept_k_ = ctx.stash.keep(ctx, k_slot_, k);
-    k = {};
-    kept_v_ = ctx.stash.keep(ctx, v_slot_, v);
+    if (!thin_) {
+      kept_q_ = ctx.stash.keep(ctx, q_slot_, q);
+      q = {};
+      kept_k_ = ctx.stash.keep(ctx, k_slot_, k);
+      k = {};
+      kept_v_ = ctx.stash.keep(ctx, v_slot_, v);
+    }
     lse_ = std::move(lse);
   }
   q = {};
   k = {};
   v = {};
   lse = {};
-  return o_->forward(ctx, std::move(out));
+  return thin_ ? in_and_out_.thin->leave(ctx, std::move(out)) : in_and_out_.output->forward(ctx, std::move(out));
 }
 
 Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
-  CHECK(kept_q_, "backward of attention without its forward");
-  Tensor dout = o_->backward(ctx, std::move(dy));
-  Tensor q = ctx.stash.load(ctx, q_slot_, kept_q_), k = ctx.stash.load(ctx, k_slot_, kept_k_), v = ctx.stash.load(ctx, v_slot_, kept_v_);
-  kept_q_ = kept_k_ = kept_v_ = {};
+  CHECK(lse_, "backward of attention without its forward");
+  Tensor dout = thin_ ? in_and_out_.thin->turn(ctx, std::move(dy)) : in_and_out_.output->backward(ctx, std::move(dy));
+  TensorList qkv;
+  if (thin_)
+    qkv = in_and_out_.thin->again(ctx);
+  else
+    for (const auto& [slot, kept] : {std::pair{&q_slot_, &kept_q_}, {&k_slot_, &kept_k_}, {&v_slot_, &kept_v_}})
+      qkv.push_back(ctx.stash.load(ctx, *slot, std::exchange(*kept, {})));
+  Tensor q = std::move(qkv[0]), k = std::move(qkv[1]), v = std::move(qkv[2]);
   Tensor probs;
   if (kept_probs_) {
     const int64_t longest = ctx.sequences.longest;
@@ -90,7 +103,7 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
     kept_probs_ = {};
   }
   Tensor dq = ctx.temp(q.shape(), "dqueries"), dk = ctx.temp(k.shape(), "dkeys"), dv = ctx.temp(k.shape(), "dvalues");
-  ctx.ops.attention_backward(dq, dk, dv, dout, lse_, probs, q, k, v, ctx.sequences, heads_, dropout_, ctx.step);
+  ctx.ops.attention_backward(dq, dk, dv, dout, lse_, probs, q, k, v, ctx.sequences, heads_now_, dropout_, ctx.step);
   lse_ = {};
   probs = {};
   dout = {};
@@ -101,7 +114,8 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
     for (const Tensor& gradient : {dq, dk}) rotary_->turn(ctx, gradient, gradient, true);
   TensorList gradients;
   for (Tensor* gradient : {&dq, &dk, &dv}) gradients.push_back(std::move(*gradient));
-  return qkv_->backward(ctx, std::move(gradients), std::move(into));
+  return thin_ ? in_and_out_.thin->finish(ctx, std::move(gradients), std::move(into))
+               : in_and_out_.queries_keys_values->backward(ctx, std::move(gradients), std::move(into));
 }
 
 }  // namespace comera

@@ -173,7 +173,8 @@ struct AttentionSpec {
 };
 
 // Multi-head self-attention inside each sequence of ctx.sequences: o(attention(q(x), k(x), v(x))). Kept are queries,
-// keys, values and, when asked, the probabilities; else backward computes them again from the first two.
+// keys, values and, when asked, the probabilities; else backward computes them again from the first two. In the space of ranks, where
+// the form of the matrices offers it, the three are computed again.
 class SelfAttention final : public Layer {
  public:
   SelfAttention(const std::string& name, const AttentionSpec& spec, LayerFactory& factory);
@@ -184,9 +185,10 @@ class SelfAttention final : public Layer {
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 
  private:
-  std::unique_ptr<Fan> qkv_;
-  std::unique_ptr<Layer> o_;
-  AttentionHeads heads_;
+  LayerFactory::Projections in_and_out_;
+  const AttentionHeads heads_;
+  AttentionHeads heads_now_;  // of the pass: in the space of ranks all share one head of keys
+  bool thin_ = false;         // in the pass
   bool keep_probabilities_;
   Rotary* const rotary_;
   Dropout dropout_;

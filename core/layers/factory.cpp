@@ -1,6 +1,7 @@
 #include "core/layers/factory.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/layers/blocks.h"
@@ -39,7 +40,7 @@ std::unique_ptr<Layer> LayerFactory::embedding(const MatrixSpec& spec) {
   return made.layer ? std::move(made.layer) : make_dense_embedding(spec, *this);
 }
 
-std::unique_ptr<Fan> LayerFactory::fan(const std::vector<MatrixSpec>& specs) {
+std::pair<std::unique_ptr<Fan>, WeightForm*> LayerFactory::make_fan(const std::vector<MatrixSpec>& specs) {
   std::vector<std::unique_ptr<Layer>> layers;
   std::vector<WeightForm*> forms;
   for (const MatrixSpec& spec : specs) {
@@ -49,8 +50,21 @@ std::unique_ptr<Fan> LayerFactory::fan(const std::vector<MatrixSpec>& specs) {
   }
   WeightForm* form = forms.front();
   if (form && std::all_of(forms.begin(), forms.end(), [&](const WeightForm* each) { return each == form; }))
-    if (auto together = form->fan(layers)) return together;
-  return std::make_unique<Fan>(std::move(layers));
+    if (auto together = form->fan(layers)) return {std::move(together), form};
+  return {std::make_unique<Fan>(std::move(layers)), nullptr};
+}
+
+std::unique_ptr<Fan> LayerFactory::fan(const std::vector<MatrixSpec>& specs) { return make_fan(specs).first; }
+
+LayerFactory::Projections LayerFactory::attention(const std::vector<MatrixSpec>& queries_keys_values, const MatrixSpec& output,
+                                                  const HeadSizes& sizes) {
+  Projections made;
+  WeightForm* form = nullptr;
+  std::tie(made.queries_keys_values, form) = make_fan(queries_keys_values);
+  Made last = make_linear(output);
+  made.output = std::move(last.layer);
+  if (form && form == last.form) made.thin = form->thin_attention(*made.queries_keys_values, *made.output, sizes);
+  return made;
 }
 
 std::unique_ptr<Layer> LayerFactory::feed_forward(const MatrixSpec& in, Activation kind, const std::string& name, const MatrixSpec& out) {

@@ -27,6 +27,13 @@ class LayerFactory {
   }
   // One layer for each spec, which read the same x.
   std::unique_ptr<Fan> fan(const std::vector<MatrixSpec>& specs);
+  // Those of attention, and the narrower way to compute it, where the form has one.
+  struct Projections {
+    std::unique_ptr<Fan> queries_keys_values;
+    std::unique_ptr<Layer> output;
+    std::unique_ptr<ThinAttention> thin;  // may be null
+  };
+  Projections attention(const std::vector<MatrixSpec>& queries_keys_values, const MatrixSpec& output, const HeadSizes& sizes);
   // out(f(in(x))); `name` is that of the activation.
   std::unique_ptr<Layer> feed_forward(const MatrixSpec& in, Activation kind, const std::string& name, const MatrixSpec& out);
 
@@ -45,6 +52,7 @@ class LayerFactory {
   template <class Ask>
   Made ask(const Ask& ask);
   Made make_linear(const MatrixSpec& spec);
+  std::pair<std::unique_ptr<Fan>, WeightForm*> make_fan(const std::vector<MatrixSpec>& specs);  // null: of several forms
 
   ParamSet& params_;
   Stash& stash_;

@@ -38,6 +38,10 @@ struct MatrixSpec {
   bool bias = true;       // false: no b; a tensor train, whose products carry b, then keeps one of zeros that is not trained
 };
 
+struct HeadSizes {
+  int64_t heads = 1, key_heads = 1, width = 1;  // `width` columns a head
+};
+
 // A tensor on the host, in double.
 struct HostTensor {
   std::string name;
@@ -59,6 +63,8 @@ class WeightForm {
                                               std::unique_ptr<Layer>& out) {
     return nullptr;
   }
+  // Linear layers of its own, which stay where they are: the fan of queries, keys and values, and the output. Null: never in few columns.
+  virtual std::unique_ptr<ThinAttention> thin_attention(Fan& queries_keys_values, Layer& output, const HeadSizes& sizes) { return nullptr; }
   // The model is built: freezes what the form does not train.
   virtual void finish(ParamSet& params) {}
   // Live settings have changed, and parameters have the sizes that they ask for.

@@ -98,6 +98,11 @@ class TTForm final : public WeightForm {
     return std::make_unique<TTFeedForward>(std::move(in), kind, std::move(activation), std::move(out));
   }
 
+  std::unique_ptr<ThinAttention> thin_attention(Fan& queries_keys_values, Layer& output, const HeadSizes& sizes) override {
+    if (!fuses_) return nullptr;
+    return std::make_unique<TTAttention>(static_cast<TrainFan&>(queries_keys_values).trains, static_cast<TTLinear&>(output), sizes);
+  }
+
   void prologue(Ctx& ctx, const PassRows& rows) override;
   void epilogue(Ctx& ctx) override;
 

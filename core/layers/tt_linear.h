@@ -160,6 +160,7 @@ class TTLinear final : public Layer, public Remake {
   int depth() const override { return 1; }
 
  private:
+  friend class TTAttention;
   friend class TTFan;
   friend class TTFeedForward;
   friend class TTForm;
@@ -203,6 +204,7 @@ class TTFan {
   static int64_t width(int64_t rank) { return round_up(rank + 1, kLine); }  // of a half: r+1, rounded up
 
  private:
+  friend class TTAttention;
   friend class TTFeedForward;
   bool plain() const { return layers_.size() == 1 && !grouped(); }
   Tensor enter(Ctx& ctx, Tensor x);                 // T1 of all layers (T, columns), and x is kept
@@ -237,6 +239,36 @@ class TTFeedForward final : public Layer {
   TTLinear &in_, &out_;
   const Activation kind_;
   bool fused_ = false;  // in the pass
+};
+
+// Attention in the space of ranks, over layers in the merged order. Letters: H heads of D / H columns, w columns of T1 (rank + 1, rounded
+// up, the same for q, k and v: the largest), which must be fewer. Where dropout takes some probabilities, a row of P does not sum to 1:
+// the ones in T1 of v give each bias its share.
+class TTAttention final : public ThinAttention {
+ public:
+  TTAttention(TTFan& in, TTLinear& out, const HeadSizes& sizes);
+  bool begin(int64_t tokens) override;
+  TensorList enter(Ctx& ctx, Tensor x) override;
+  Tensor leave(Ctx& ctx, Tensor mean) override;
+  Tensor turn(Ctx& ctx, Tensor dy) override;
+  TensorList again(Ctx& ctx) override { return thin(ctx); }
+  Tensor finish(Ctx& ctx, TensorList gradients, Tensor into) override;
+
+ private:
+  double scale() const;
+  Mat right(size_t i, int64_t head) const;  // [R; b; ...] (width, D / H) of a head of q, k or v
+  template <class Body>
+  void each_head(Ctx& ctx, const Body& body);
+  TensorList thin(Ctx& ctx);
+
+  TTFan& in_;
+  TTLinear& out_;
+  const HeadSizes sizes_;
+  int64_t width_ = 0;  // w, of the pass
+  Tensor between_;     // Rq Rk^T of all heads (width of T1 of q, H w)
+  Tensor absorbed_;    // Rv Lo of all heads (H w, width of the output's T1)
+  Tensor mean_;        // what attention makes of the values (T, H w)
+  std::vector<GemmArgs> products_;
 };
 
 }  // namespace comera

@@ -1,4 +1,5 @@
 // Activations that are computed again instead of kept (method.waist, method.checkpoint): the same training to the last bit, in less memory.
+#include <map>
 #include <tuple>
 
 #include "core/config/method.h"
@@ -37,6 +38,7 @@ TEST_P(Recompute, TrainsAsIfAllWereKept) {
   RunConfig plain = scripted(std::string(model) == "mlp" ? image_config() : text_config());
   plain.model.mlp.activation = stash == std::string("exact") ? "gelu" : "relu";
   plain.model.encoder.attention_dropout = 0.1;
+  plain.model.encoder.heads = 6;  // of 4 columns, which no rank makes narrower
   plain.method.weights = weights;
   plain.method.stash = stash;
   std::vector<std::pair<bool, int64_t>> ways{{false, 1}, {false, 3}};  // waist, checkpoint
@@ -78,6 +80,7 @@ std::vector<std::string> expect_the_same_recomputed(const RunConfig& plain, int6
 TEST(RecomputeRmsNorm, TrainsAsIfAllWereKept) {
   RunConfig plain = scripted(text_config());
   plain.model.encoder.norm = "rms";
+  plain.model.encoder.heads = 6;
   const std::vector<std::string> expected = expect_the_same_recomputed(plain, 2);
   RunConfig centred = plain;
   centred.model.encoder.norm = "layer";
@@ -97,6 +100,31 @@ TEST(RecomputeConvolutions, TrainAsIfAllWereKept) {
     plain.model.cnn.convolutions = 2;
     expect_the_same_recomputed(plain, 3);
   }
+}
+
+// In the space of ranks attention sums in another order (METHODS.md 12.6): the same training but for rounding, through cuts and growth.
+TEST(RecomputeAttention, TrainsAsWithWholeHeads) {
+  RunConfig plain = scripted(text_config());
+  plain.train.precision = "f64";
+  plain.model.encoder.heads = 2;  // of 12 columns; T1 has 8
+  RunConfig thin = plain;
+  thin.method.waist = true;
+  Log logs[2];
+  std::map<std::string, Shape> shapes[2];
+  const auto device = open_cpu_device(2);
+  for (const bool waist : {false, true}) {
+    const RunConfig& config = waist ? thin : plain;
+    Trainer trainer(config, data_of(config), data_of(config), *device, logs[waist]);
+    trainer.start();
+    while (!trainer.finished()) trainer.step();
+    for (const Param& param : trainer.engine().params().params()) shapes[waist][param.name] = param.shape;
+  }
+  ASSERT_EQ(logs[0].losses.size(), logs[1].losses.size());
+  for (size_t i = 0; i < logs[0].losses.size(); ++i) EXPECT_NEAR(logs[0].losses[i], logs[1].losses[i], 1e-9 * logs[0].losses[i]) << i;
+  EXPECT_NE(logs[0].losses, logs[1].losses) << "the waist has changed nothing";
+  EXPECT_GT(logs[1].count("truncation"), 0);
+  EXPECT_EQ(logs[0].events, logs[1].events);
+  EXPECT_EQ(shapes[0], shapes[1]);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Recompute,
