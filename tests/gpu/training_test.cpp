@@ -56,10 +56,21 @@ void compare(RunConfig config, Device& device) {
   }
 }
 
+// Networks of a method; of CoMERA also one whose attention and feed-forward blocks are computed in the space of ranks.
+std::vector<RunConfig> configs_of(const std::string& method) {
+  std::vector<RunConfig> configs = {image_config(), text_config()};
+  if (method == "comera") configs.push_back(text_config());
+  for (RunConfig& config : configs) config.method = find_method(method).config;
+  if (method == "comera") {
+    configs.back().model.encoder.heads = 2;
+    configs.back().method.waist = true;
+  }
+  return configs;
+}
+
 void compare(const std::string& method, Device& device) {
-  for (RunConfig config : {image_config(), text_config()}) {
-    SCOPED_TRACE(method + " " + config.model.kind);
-    config.method = find_method(method).config;
+  for (RunConfig config : configs_of(method)) {
+    SCOPED_TRACE(method + " " + config.model.kind + (config.method.waist ? " with the waist" : ""));
     shrink(config.method);
     config.method.galore.rank = config.method.coap.rank = 3;  // directions that a batch of a few examples determines
     compare(config, device);
@@ -89,9 +100,8 @@ TEST_P(CudaMethods, StepByStepAsOnTheCpu) { compare(GetParam(), *device_); }
 
 // What follows is shown on the recording device in every build (tests/train/captured_test.cpp).
 TEST_P(CudaMethods, CapturedIsEagerByteForByte) {
-  for (RunConfig config : {image_config(), text_config()}) {
+  for (const RunConfig& config : configs_of(GetParam())) {
     SCOPED_TRACE(config.model.kind);
-    config.method = find_method(GetParam()).config;
     captured_is_eager_on(*device_, scripted(config));
   }
 }
