@@ -22,8 +22,7 @@ void pause() {
 #endif
 }
 
-// Returns when `value` is no longer `old`: spins briefly, then sleeps on it. Between spins it offers its core: where
-// there are more busy threads than cores, the one it waits for may be next in line for this very core.
+// Returns when `value` is no longer `old`: spins briefly, then sleeps on it.
 uint32_t wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
   const auto until = std::chrono::steady_clock::now() + kSpin;
   do {
@@ -32,7 +31,6 @@ uint32_t wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
       if (now != old) return now;
       pause();
     }
-    std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < until);
   value.wait(old, std::memory_order_acquire);
   return value.load(std::memory_order_acquire);
@@ -45,15 +43,25 @@ struct alignas(64) Counter {
 
 }  // namespace
 
+// Piece w of a region is worker w's, so that what a region has written is in the cache of who reads it in the next one. A worker that
+// does not run, because others have its core, keeps nobody waiting: the calling thread takes the pieces that nobody has begun. Who
+// computes a piece changes no result.
 struct ThreadPool::State {
-  // Written by the calling thread before it raises a worker's ticket, read by that worker after.
+  struct alignas(64) Worker {
+    std::atomic<uint32_t> ticket{0};   // raised once for every region that it takes part in; it sleeps on it
+    std::atomic<uint64_t> region{0};   // number of the newest of these
+    std::atomic<uint64_t> claimed{0};  // number of the newest region of which its piece was begun
+  };
+
+  // Written by the calling thread before it raises a worker's ticket; read by who has claimed a piece.
   Task task{};
   int64_t count = 0, pieces = 0;
   bool stop = false;
 
-  Counter running;               // workers still in the region
-  std::vector<Counter> tickets;  // one a worker: raised once for every region that it takes part in
-  std::vector<std::thread> workers;
+  uint64_t region = 0;          // number of the region, from 1
+  Counter running;              // pieces of workers that are not done
+  std::vector<Worker> workers;  // the first is the calling thread's
+  std::vector<std::thread> threads;
 
   struct Free {
     void operator()(void* data) const { ::operator delete (data, std::align_val_t{64}); }
@@ -61,20 +69,28 @@ struct ThreadPool::State {
   std::unique_ptr<void, Free> scratch;
   int64_t scratch_bytes = 0;
 
-  explicit State(size_t threads) : tickets(threads) {}
+  explicit State(size_t threads) : workers(threads) {}
 
   void run_piece(int64_t piece) const { task.call(task.object, count * piece / pieces, count * (piece + 1) / pieces); }
 
+  // Whether the piece is the caller's to compute. A worker that comes late finds the number of its region or of a later one here.
+  bool claim(size_t worker, uint64_t number) {
+    std::atomic<uint64_t>& claimed = workers[worker].claimed;
+    uint64_t before = claimed.load(std::memory_order_relaxed);
+    return before < number && claimed.compare_exchange_strong(before, number, std::memory_order_acq_rel);
+  }
+
   void raise(size_t worker) {
-    std::atomic<uint32_t>& ticket = tickets[worker].value;
+    std::atomic<uint32_t>& ticket = workers[worker].ticket;
     ticket.store(ticket.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     ticket.notify_one();
   }
 
   void work(size_t worker) {
     for (uint32_t seen = 0;;) {
-      seen = wait_while(tickets[worker].value, seen);
+      seen = wait_while(workers[worker].ticket, seen);
       if (stop) return;
+      if (!claim(worker, workers[worker].region.load(std::memory_order_acquire))) continue;
       run_piece(static_cast<int64_t>(worker));
       if (running.value.fetch_sub(1, std::memory_order_acq_rel) == 1) running.value.notify_one();
     }
@@ -82,8 +98,8 @@ struct ThreadPool::State {
 
   void join() {
     stop = true;
-    for (size_t worker = 1; worker <= workers.size(); ++worker) raise(worker);
-    for (std::thread& worker : workers) worker.join();
+    for (size_t worker = 1; worker <= threads.size(); ++worker) raise(worker);
+    for (std::thread& thread : threads) thread.join();
   }
 };
 
@@ -96,7 +112,7 @@ ThreadPool::ThreadPool(int threads) : threads_(threads_for(threads)) {
   state_ = std::make_unique<State>(count);
   State* state = state_.get();
   try {
-    for (size_t worker = 1; worker < count; ++worker) state->workers.emplace_back([state, worker] { state->work(worker); });
+    for (size_t worker = 1; worker < count; ++worker) state->threads.emplace_back([state, worker] { state->work(worker); });
   } catch (const std::exception& error) {
     state->join();
     throw Error(ErrorCode::device, "could not start " + std::to_string(threads_) + " threads", error.what(), "ask for fewer threads");
@@ -115,8 +131,17 @@ void ThreadPool::run(int64_t count, int64_t grain, Task task) {
   state.count = count;
   state.pieces = pieces;
   state.running.value.store(static_cast<uint32_t>(pieces - 1), std::memory_order_relaxed);
-  for (int64_t worker = 1; worker < pieces; ++worker) state.raise(static_cast<size_t>(worker));
+  const uint64_t number = ++state.region;
+  for (int64_t worker = 1; worker < pieces; ++worker) {
+    state.workers[static_cast<size_t>(worker)].region.store(number, std::memory_order_release);
+    state.raise(static_cast<size_t>(worker));
+  }
   state.run_piece(0);
+  for (int64_t worker = pieces - 1; worker > 0; --worker) {
+    if (!state.claim(static_cast<size_t>(worker), number)) continue;
+    state.run_piece(worker);
+    state.running.value.fetch_sub(1, std::memory_order_acq_rel);
+  }
   for (uint32_t left = state.running.value.load(std::memory_order_acquire); left != 0;) left = wait_while(state.running.value, left);
 }
 

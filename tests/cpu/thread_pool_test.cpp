@@ -1,9 +1,13 @@
 #include "core/cpu/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -37,7 +41,9 @@ TEST(ThreadPool, PiecesAreFixed) {
   ThreadPool pool(3);
   const auto split = [&] {
     std::vector<int64_t> owner(1000);
-    pool.parallel_for(1000, 1, [&](int64_t begin, int64_t end) { for (int64_t i = begin; i < end; ++i) owner[static_cast<size_t>(i)] = begin; });
+    pool.parallel_for(1000, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) owner[static_cast<size_t>(i)] = begin;
+    });
     return owner;
   };
   const std::vector<int64_t> first = split();
@@ -56,7 +62,9 @@ TEST(ThreadPool, Stress) {
   int64_t plain[4096];  // written by one region, read by the next on other threads
   for (int round = 0; round < 3000; ++round) {
     const int64_t count = 4 + round * 37 % 4093;
-    pool.parallel_for(count, 1, [&](int64_t begin, int64_t end) { for (int64_t i = begin; i < end; ++i) plain[i] = i + round; });
+    pool.parallel_for(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) plain[i] = i + round;
+    });
     std::atomic<int64_t> sum{0};
     pool.parallel_for(count, 2, [&](int64_t begin, int64_t end) {
       int64_t own = 0;
@@ -96,6 +104,49 @@ TEST(PhiloxWords, AreTheStreamsWords) {
         const uint32_t* words = philox_words(stream, first, count, buffer.data());
         for (int64_t i = 0; i < count; ++i) ASSERT_EQ(words[i], stream.word(first + static_cast<uint64_t>(i))) << first << " " << i;
       }
+}
+
+// ---- a worker that does not run ---------------------------------------------------------------------------------------
+std::atomic<bool> held, released;
+void hold(int) {
+  held = true;
+  while (!released) ::usleep(100);
+}
+
+// As where another program has its core: a signal's handler holds the worker. The caller computes all pieces itself, also those of later
+// regions, and the worker is back when it goes on.
+TEST(ThreadPool, AWorkerThatDoesNotRunKeepsNobodyWaiting) {
+  ThreadPool pool(2);
+  const pthread_t caller = pthread_self();
+  std::atomic<pthread_t> worker = caller;
+  const auto find_worker = [&] {
+    for (worker = caller; worker == caller;)
+      pool.parallel_for(2, 1, [&](int64_t begin, int64_t) {
+        if (begin == 1)
+          worker = pthread_self();
+        else
+          ::usleep(1000);  // or the caller would take both
+      });
+  };
+  find_worker();
+  held = released = false;
+  struct sigaction action = {}, before = {};
+  action.sa_handler = hold;
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  ASSERT_EQ(pthread_kill(worker, SIGUSR1), 0);
+  while (!held) ::usleep(100);
+  std::array<int, 2> done = {};
+  for (int region = 0; region < 100; ++region)
+    pool.parallel_for(2, 1, [&](int64_t begin, int64_t end) {
+      EXPECT_EQ(pthread_self(), caller);
+      for (int64_t i = begin; i < end; ++i) ++done[static_cast<size_t>(i)];
+    });
+  EXPECT_EQ(done, (std::array{100, 100}));
+  released = true;
+  const pthread_t other = worker;
+  find_worker();
+  EXPECT_EQ(worker.load(), other);
+  sigaction(SIGUSR1, &before, nullptr);
 }
 
 }  // namespace
