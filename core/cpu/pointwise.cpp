@@ -2,11 +2,11 @@
 #include <cstring>
 
 #include "core/base/rounding.h"
+#include "core/cpu/activation_kinds.h"
 #include "core/cpu/chunks.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/row_blocks.h"
 #include "core/cpu/typed.h"
-#include "core/ops/pointwise_math.h"
 
 namespace comera {
 
@@ -115,27 +115,6 @@ void CpuOps::body(const op::ColumnSum& args) {
 }
 
 // ---- activations --------------------------------------------------------------------------------------------------
-namespace {
-
-// Calls body(functor) for the kind: the loop is compiled once for each.
-template <class Body>
-void by_kind(Activation kind, const Body& body) {
-  switch (kind) {
-    case Activation::gelu:
-      return body(Gelu{});
-    case Activation::gelu_tanh:
-      return body(GeluTanh{});
-    case Activation::silu:
-      return body(Silu{});
-    case Activation::tanh:
-      return body(Tanh{});
-    case Activation::relu:
-      return body(Relu{});
-  }
-}
-
-}  // namespace
-
 void CpuOps::body(const op::ActivationForward& args) {
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);

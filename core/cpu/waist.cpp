@@ -1,8 +1,10 @@
-// Two thin products with an activation between them: parts of the wide tensor stay in the second- and third-level cache.
+// Two thin products with an activation between them, in tiles (waist_tiles.h), else with parts of the wide tensor that stay in the second-
+// and third-level cache.
 #include <algorithm>
 
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/typed.h"
+#include "core/cpu/waist_tiles.h"
 
 namespace comera {
 
@@ -25,6 +27,7 @@ struct CpuOps::WaistCalls {
 };
 
 void CpuOps::body(const op::WaistActivation& args) {
+  if (args.y.tensor.dtype() == DType::f32 && waist_tiles(pool_, workspace, dry, args)) return;
   by_float_type(args.y.tensor, [&](auto type) {
     const Shape part{rows_of(args.y.rows), args.r.cols};
     Workspace::Call memory(workspace, dry);
@@ -34,6 +37,7 @@ void CpuOps::body(const op::WaistActivation& args) {
 }
 
 void CpuOps::body(const op::WaistActivationBackward& args) {
+  if (args.dy.tensor.dtype() == DType::f32 && waist_tiles(pool_, workspace, dry, args)) return;
   by_float_type(args.dy.tensor, [&](auto type) {
     using T = decltype(type);
     const Shape part{rows_of(args.dy.rows), args.r.cols};
