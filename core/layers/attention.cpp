@@ -60,7 +60,7 @@ Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
     }
   Tensor lse = ctx.temp({heads_.heads, tokens}, "attention lse");
   Tensor probs;
-  if (ctx.keeps() && keep_probabilities_)
+  if (ctx.keeps() && keep_probabilities_ && !thin_)  // narrow products make them again in the time that reading them takes
     probs = ctx.temp({ctx.sequences.starts.size(0), heads_.heads, longest, longest}, "attention probabilities");
   Dropout dropout = dropout_;
   if (!ctx.training) dropout.probability = 0;

@@ -174,7 +174,7 @@ struct AttentionSpec {
 
 // Multi-head self-attention inside each sequence of ctx.sequences: o(attention(q(x), k(x), v(x))). Kept are queries,
 // keys, values and, when asked, the probabilities; else backward computes them again from the first two. In the space of ranks, where
-// the form of the matrices offers it, the three are computed again.
+// the form of the matrices offers it, all four are computed again.
 class SelfAttention final : public Layer {
  public:
   SelfAttention(const std::string& name, const AttentionSpec& spec, LayerFactory& factory);
