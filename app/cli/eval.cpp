@@ -33,8 +33,8 @@ Loaded load(const Context& context, const EvalOptions& options) {
   const RunConfig& config = loaded.scorer->config();
   DataSpec spec = data_spec(config);
   if (!options.data.empty()) {
-    if (config.model.kind == "dlrm") spec.training = find_data_file(spec);         // its values number the tables' rows
-    spec.training = spec.training.empty() ? picture_folder(spec) : spec.training;  // its classes are the model's
+    if (config.model.info().reads == Reads::clicks) spec.training = find_data_file(spec);  // its values number the tables' rows
+    spec.training = spec.training.empty() ? picture_folder(spec) : spec.training;          // its classes are the model's
     if (spec.columns.any()) spec.label_names = open_dataset(spec)->info().label_names;
     spec.path = loaded.input->path();
   }

@@ -15,7 +15,7 @@ void DataConfig::fields(FieldVisitor& v) {
        .help = "vocab.txt, tokenizer.json or a folder with one; empty = the BERT vocabulary, of running text bytes",
        .more =
            "A folder may also have vocab.json and merges.txt of GPT-2 or RoBERTa. The name of a downloaded set stands for its folder."});
-  const When texts = {"model.kind", {"encoder"}};
+  const When texts = models_that_read({Reads::texts});
   v.field("text_column", text_column,
           {.title = "Text column",
            .help = "column (TSV, CSV) or key (JSONL) with the text; empty = sentence, text, sentence1, question, premise",
@@ -43,8 +43,8 @@ void DataConfig::fields(FieldVisitor& v) {
           {.title = "Minimum count of a value",
            .help = "categorical values with fewer rows in the training file share one table row",
            .range = {1, 1e9},
-           .when = {"model.kind", {"dlrm"}}});
-  const When images = {"model.kind", {"mlp", "cnn", "vit"}};
+           .when = models_that_read({Reads::clicks})});
+  const When images = models_that_read({Reads::images});
   v.field("pixel_mean", pixel_mean,
           {.title = "Pixel mean", .help = "subtracted from pixels, which are 0 to 1", .range = {0, 1}, .when = images});
   v.field("pixel_std", pixel_std,

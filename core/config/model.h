@@ -1,15 +1,51 @@
-// Sizes of the models.
+// The models: the settings of each, and what menus and checks have to know of it. Free of layer types, so that configs and forms can be had
+// without the training core, where the layers of each are (core/models).
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/fields.h"
+#include "core/config/tasks.h"
 #include "core/config/tt.h"
 
 namespace comera {
 
-// Every size of the models is a field. `kind` chooses; the other group is ignored.
+struct BatchLayout;
+class LayerFactory;
+class Model;
+struct ModelConfig;
+class Problems;
+
+// The data that a model reads: rows of text, running text, images, click logs.
+enum class Reads : unsigned char { texts, stream, images, clicks };
+
+struct ImageSize {
+  int64_t height = 0, width = 0, channels = 0;
+};
+
+struct ModelInfo {
+  Choice choice = {""};  // of model.kind
+  Reads reads = Reads::images;
+  const char *task = nullptr, *why = "";  // the only task that it is for
+  bool special = false;                   // in menus behind the others
+  int64_t vocab = 0;                      // classes of the outputs of a token
+  bool tied = false;                      // its head for tokens is the token table
+  ImageSize image = {};                   // that it reads; 0: any of as many values
+  std::vector<int64_t> tables = {};       // rows of the table of each category
+};
+
+// A matrix or table that may be a tensor train.
+struct ModelMatrix {
+  const char* kind;  // its group in model.tt: "ffn_in"
+  int64_t in, out;   // of a table: rows, columns
+  TTOptions TTKinds::*options;
+  bool table = false;
+};
+
+// Every size of a model is a field. Each has besides: `check`, false where no shape can be chosen for its sizes; the matrices that may be
+// tensor trains, which say what of model.tt it uses; the fields of a batch that it reads; its layers.
 struct EncoderConfig {
   int64_t layers = 6, d_model = 768, heads = 12, d_ff = 3072;
   int64_t vocab = 30522, positions = 512, segments = 2;
@@ -20,7 +56,12 @@ struct EncoderConfig {
   bool tied = true;                // the head of a masked language model is the token table
   double position_std = 1;         // of the first position and segment tables; token tables have 1
   bool keep_probabilities = true;  // false: attention recomputes them in backward, less memory, more time
+  ModelInfo info() const;
   void fields(FieldVisitor& v);
+  static bool check(const ModelConfig& model, Problems& problems);
+  static std::vector<ModelMatrix> matrices(const ModelConfig& model);
+  static void batch_fields(const ModelConfig& model, BatchLayout& layout);
+  static std::unique_ptr<Model> make(const ModelConfig& model, LayerFactory& factory);
 };
 
 struct DecoderConfig {
@@ -35,7 +76,12 @@ struct DecoderConfig {
   bool bias = false;                // of the matrices inside blocks
   bool tied = false;                // the head is the token table
   bool keep_probabilities = false;  // as of EncoderConfig
+  ModelInfo info() const;
   void fields(FieldVisitor& v);
+  static bool check(const ModelConfig& model, Problems& problems);
+  static std::vector<ModelMatrix> matrices(const ModelConfig& model);
+  static void batch_fields(const ModelConfig& model, BatchLayout& layout);
+  static std::unique_ptr<Model> make(const ModelConfig& model, LayerFactory& factory);
 
   int64_t width_of_head() const { return head_width > 0 ? head_width : d_model / heads; }
   int64_t heads_of_keys() const { return key_heads > 0 ? key_heads : heads; }
@@ -46,7 +92,12 @@ struct MlpConfig {
   std::vector<int64_t> hidden = {512, 256};
   std::string activation = "relu";  // relu | gelu
   double dropout = 0.0;
+  ModelInfo info() const;
   void fields(FieldVisitor& v);
+  static bool check(const ModelConfig& model, Problems& problems);
+  static std::vector<ModelMatrix> matrices(const ModelConfig& model);
+  static void batch_fields(const ModelConfig& model, BatchLayout& layout);
+  static std::unique_ptr<Model> make(const ModelConfig& model, LayerFactory& factory);
 };
 
 // Recommendation (METHODS.md 20).
@@ -59,7 +110,12 @@ struct DlrmConfig {
   std::vector<int64_t> bottom = {512, 256, 64}, top = {512, 256};
   bool itself = false;         // the interaction has the products of vectors with themselves, too
   int64_t min_tt_rows = 1000;  // smaller tables stay dense
+  ModelInfo info() const;
   void fields(FieldVisitor& v);
+  static bool check(const ModelConfig& model, Problems& problems);
+  static std::vector<ModelMatrix> matrices(const ModelConfig& model);
+  static void batch_fields(const ModelConfig& model, BatchLayout& layout);
+  static std::unique_ptr<Model> make(const ModelConfig& model, LayerFactory& factory);
 };
 
 // Stages of convolutions over images of height x width pixels with some channels.
@@ -76,7 +132,12 @@ struct CnnConfig {
   std::string activation = "relu";  // relu | gelu
   bool residual = false;
   double dropout = 0;
+  ModelInfo info() const;
   void fields(FieldVisitor& v);
+  static bool check(const ModelConfig& model, Problems& problems);
+  static std::vector<ModelMatrix> matrices(const ModelConfig& model);
+  static void batch_fields(const ModelConfig& model, BatchLayout& layout);
+  static std::unique_ptr<Model> make(const ModelConfig& model, LayerFactory& factory);
 };
 
 // A transformer over patches of images.
@@ -89,24 +150,17 @@ struct VitConfig {
   double embedding_std = 0.02;     // of class token and positions at first
   bool qkv_bias = true;            // queries, keys and values have biases
   bool keep_probabilities = true;  // as of EncoderConfig
+  ModelInfo info() const;
   void fields(FieldVisitor& v);
-};
-
-// A matrix or table that may be a tensor train.
-struct ModelMatrix {
-  const char* kind;  // its group in model.tt: "ffn_in"
-  int64_t in, out;   // of a table: rows, columns
-  TTOptions TTKinds::*options;
-  bool table = false;
-};
-
-struct ImageSize {
-  int64_t height = 0, width = 0, channels = 0;
+  static bool check(const ModelConfig& model, Problems& problems);
+  static std::vector<ModelMatrix> matrices(const ModelConfig& model);
+  static void batch_fields(const ModelConfig& model, BatchLayout& layout);
+  static std::unique_ptr<Model> make(const ModelConfig& model, LayerFactory& factory);
 };
 
 struct ModelConfig {
-  std::string kind = "encoder";         // encoder | decoder | mlp | cnn | vit | dlrm
-  std::string task = "classification";  // what its outputs mean (core/tasks)
+  std::string kind = "encoder";
+  std::string task = "classification";  // what its outputs mean (tasks.h)
   int64_t classes = 3;
   int64_t length = 128;  // tokens a sequence at most
   EncoderConfig encoder;
@@ -116,15 +170,43 @@ struct ModelConfig {
   VitConfig vit;
   DlrmConfig dlrm;
   TTKinds tt;
+
+  // f(settings) for each, in the order of the groups.
+  static void each(auto& all, auto&& f) {
+    f(all.encoder);
+    f(all.decoder);
+    f(all.mlp);
+    f(all.cnn);
+    f(all.vit);
+    f(all.dlrm);
+  }
+
+  // f(settings) for the one that `kind` chooses; false: there is none of that name.
+  bool with_chosen(auto&& f) const {
+    bool found = false;
+    each(*this, [&](const auto& own) {
+      if (kind != own.info().choice.id) return;
+      found = true;
+      f(own);
+    });
+    return found;
+  }
+
   void fields(FieldVisitor& v);
+  ModelInfo info() const;   // of `kind`; an empty one where there is none of that name
   bool per_token() const;   // the task has outputs for each token, else for each example
   int64_t outputs() const;  // columns of the head, as the task needs them
-  ImageSize image() const;  // that the model reads; 0: none, or any of as many values
   // All that is wrong, at once (sizes, modes, heads).
   std::vector<Problem> problems(bool tensorise);
 };
 
 // Of the model that `kind` chooses; empty where a size is below 1.
 std::vector<ModelMatrix> matrices_of(const ModelConfig& config);
+
+// For settings of some models and tasks: the models that read such data.
+When models_that_read(std::vector<Reads> what);
+// Those with matrices of a kind that may be tensor trains; first those with matrices of the other kind, too.
+When models_with(const char* matrix, const char* and_first = "");
+When tasks_of_tokens();
 
 }  // namespace comera

@@ -1,5 +1,7 @@
 #include "core/config/tt.h"
 
+#include "core/config/model.h"
+
 namespace comera {
 
 void TTOptions::fields(FieldVisitor& v) {
@@ -20,14 +22,13 @@ void TTOptions::fields(FieldVisitor& v) {
 }
 
 void TTKinds::fields(FieldVisitor& v) {
-  const When transformer = {"model.kind", {"encoder", "decoder", "vit"}};
-  v.group("attention", attention, {.title = "Attention", .when = transformer});
-  v.group("ffn_in", ffn_in, {.title = "Feed-forward, first matrix", .when = {"model.kind", {"encoder", "decoder", "vit", "mlp", "dlrm"}}});
-  v.group("ffn_out", ffn_out, {.title = "Feed-forward, second matrix", .when = transformer});
-  v.group("classifier", classifier, {.title = "Classifier", .when = {"model.kind", {"encoder"}}});
-  v.group("convolution", convolution, {.title = "Convolution", .when = {"model.kind", {"cnn", "vit"}}});
-  v.group("embedding", embedding, {.title = "Embedding", .when = {"model.kind", {"encoder", "decoder", "dlrm"}}});
-  v.group("head", head, {.title = "Language model head", .when = {"model.task", {"masked", "language"}}});
+  v.group("attention", attention, {.title = "Attention", .when = models_with("attention")});
+  v.group("ffn_in", ffn_in, {.title = "Feed-forward, first matrix", .when = models_with("ffn_in", "attention")});
+  v.group("ffn_out", ffn_out, {.title = "Feed-forward, second matrix", .when = models_with("ffn_out")});
+  v.group("classifier", classifier, {.title = "Classifier", .when = models_with("classifier")});
+  v.group("convolution", convolution, {.title = "Convolution", .when = models_with("convolution")});
+  v.group("embedding", embedding, {.title = "Embedding", .when = models_with("embedding")});
+  v.group("head", head, {.title = "Language model head", .when = tasks_of_tokens()});
 }
 
 }  // namespace comera

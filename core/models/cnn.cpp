@@ -2,7 +2,7 @@
 // and a dense head. With `residual` a first convolution and then blocks of two around a shortcut, as in He et al. 2016.
 #include "core/layers/blocks.h"
 #include "core/layers/conv.h"
-#include "core/models/models.h"
+#include "core/models/model.h"
 
 namespace comera {
 namespace {
@@ -109,9 +109,9 @@ class Cnn final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_cnn(const ModelConfig& config, LayerFactory& factory) { return std::make_unique<Cnn>(config, factory); }
+std::unique_ptr<Model> CnnConfig::make(const ModelConfig& config, LayerFactory& factory) { return std::make_unique<Cnn>(config, factory); }
 
-void cnn_inputs(const ModelConfig& config, BatchLayout& layout) {
+void CnnConfig::batch_fields(const ModelConfig& config, BatchLayout& layout) {
   const CnnConfig& cnn = config.cnn;
   layout.add({.name = "pixels",
               .dtype = DType::f32,

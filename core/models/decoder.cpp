@@ -5,7 +5,7 @@
 #include "core/layers/dense.h"
 #include "core/layers/grads.h"
 #include "core/layers/weights.h"
-#include "core/models/models.h"
+#include "core/models/model.h"
 #include "core/models/pre_norm.h"
 
 namespace comera {
@@ -95,11 +95,11 @@ class Decoder final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_decoder(const ModelConfig& config, LayerFactory& factory) {
+std::unique_ptr<Model> DecoderConfig::make(const ModelConfig& config, LayerFactory& factory) {
   return std::make_unique<Decoder>(config.decoder, factory);
 }
 
-void decoder_inputs(const ModelConfig& config, BatchLayout& layout) {
+void DecoderConfig::batch_fields(const ModelConfig& config, BatchLayout& layout) {
   const DecoderConfig& decoder = config.decoder;
   layout.add({.name = "ids",
               .per = Per::token,

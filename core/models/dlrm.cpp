@@ -5,7 +5,7 @@
 
 #include "core/layers/blocks.h"
 #include "core/layers/interaction.h"
-#include "core/models/models.h"
+#include "core/models/model.h"
 
 namespace comera {
 namespace {
@@ -80,9 +80,9 @@ class Dlrm final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_dlrm(const ModelConfig& config, LayerFactory& factory) { return std::make_unique<Dlrm>(config, factory); }
+std::unique_ptr<Model> DlrmConfig::make(const ModelConfig& config, LayerFactory& factory) { return std::make_unique<Dlrm>(config, factory); }
 
-void dlrm_inputs(const ModelConfig& config, BatchLayout& layout) {
+void DlrmConfig::batch_fields(const ModelConfig& config, BatchLayout& layout) {
   layout.add(
       {.name = "numbers", .dtype = DType::f32, .width = config.dlrm.inputs, .title = "numeric column", .setting = "model.dlrm.inputs"});
   for (size_t t = 0; t < config.dlrm.tables.size(); ++t)

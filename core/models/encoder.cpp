@@ -5,7 +5,7 @@
 #include "core/layers/dense.h"
 #include "core/layers/grads.h"
 #include "core/layers/weights.h"
-#include "core/models/models.h"
+#include "core/models/model.h"
 
 namespace comera {
 namespace {
@@ -179,12 +179,12 @@ class MaskedEncoder final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_encoder(const ModelConfig& config, LayerFactory& factory) {
+std::unique_ptr<Model> EncoderConfig::make(const ModelConfig& config, LayerFactory& factory) {
   if (config.per_token()) return std::make_unique<MaskedEncoder>(config, factory);
   return std::make_unique<EncoderClassifier>(config, factory);
 }
 
-void encoder_inputs(const ModelConfig& config, BatchLayout& layout) {
+void EncoderConfig::batch_fields(const ModelConfig& config, BatchLayout& layout) {
   const EncoderConfig& encoder = config.encoder;
   layout.add({.name = "ids",
               .per = Per::token,

@@ -427,7 +427,7 @@ PixelScale pixel_scale_of_folder(const std::string& path) {
 }
 
 Json preprocessor_config(const ModelConfig& model, const PixelScale& scale) {
-  const ImageSize image = model.image();
+  const ImageSize image = model.info().image;
   const std::vector<double> mean(static_cast<size_t>(image.channels), scale.mean), std(mean.size(), scale.std);
   return {{"image_processor_type", "ViTImageProcessor"},
           {"do_resize", true},

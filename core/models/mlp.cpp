@@ -1,6 +1,6 @@
 // Image classifier: hidden linear layers (tensorised as ffn_in) with an activation and dropout, then a dense head.
 #include "core/layers/blocks.h"
-#include "core/models/models.h"
+#include "core/models/model.h"
 
 namespace comera {
 namespace {
@@ -34,9 +34,9 @@ class Mlp final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_mlp(const ModelConfig& config, LayerFactory& factory) { return std::make_unique<Mlp>(config, factory); }
+std::unique_ptr<Model> MlpConfig::make(const ModelConfig& config, LayerFactory& factory) { return std::make_unique<Mlp>(config, factory); }
 
-void mlp_inputs(const ModelConfig& config, BatchLayout& layout) {
+void MlpConfig::batch_fields(const ModelConfig& config, BatchLayout& layout) {
   layout.add({.name = "pixels", .dtype = DType::f32, .width = config.mlp.inputs, .title = "pixel", .setting = "model.mlp.inputs"});
 }
 

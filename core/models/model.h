@@ -1,4 +1,4 @@
-// A model: a composition of layers between a batch on the device and its outputs. The table of models is models.cpp.
+// A model: a composition of layers between a batch on the device and its outputs. What there is of each: core/config/model.h.
 #pragma once
 #include <memory>
 #include <string>
@@ -24,6 +24,9 @@ std::unique_ptr<Model> build_model(const ModelConfig& config, LayerFactory& fact
 BatchLayout model_inputs(const ModelConfig& config);
 // The kind of model that reads these fields; "" = none.
 std::string model_kind_for(const BatchLayout& fields);
+
+// "gelu", "gelu_tanh", "silu", "relu", "tanh".
+Activation activation_of(const std::string& name);
 
 // The name a parameter has in the published PyTorch model's state_dict; "" if it has none. Shapes are the same.
 // TT: enc0.attn.q.core.2 -> encoder.encoder_blocks.0.slf_attn.w_qs.layer.tensor.factors.2 (METHODS.md 1.3).

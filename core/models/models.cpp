@@ -1,4 +1,4 @@
-#include "core/models/models.h"
+#include "core/models/model.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,20 +8,6 @@
 
 namespace comera {
 namespace {
-
-struct Row {
-  const char* kind;
-  void (*inputs)(const ModelConfig&, BatchLayout&);
-  std::unique_ptr<Model> (*make)(const ModelConfig&, LayerFactory&);
-};
-constexpr Row kModels[] = {
-    {"encoder", encoder_inputs, make_encoder},
-    {"mlp", mlp_inputs, make_mlp},
-    {"cnn", cnn_inputs, make_cnn},
-    {"vit", vit_inputs, make_vit},
-    {"decoder", decoder_inputs, make_decoder},
-    {"dlrm", dlrm_inputs, make_dlrm},
-};
 
 // A model, and around it what the forms of its matrices do for all layers together.
 class FormedModel final : public Model {
@@ -42,10 +28,9 @@ class FormedModel final : public Model {
   const WeightForms forms_;
 };
 
-const Row& row_of(const ModelConfig& config) {
-  for (const Row& row : kModels)
-    if (config.kind == row.kind) return row;
-  throw Error(ErrorCode::config, "no model kind '" + config.kind + "'", "", "comera config show model.kind lists them");
+void with_chosen(const ModelConfig& config, auto&& f) {
+  if (!config.with_chosen(f))
+    throw Error(ErrorCode::config, "no model kind '" + config.kind + "'", "", "comera config show model.kind lists them");
 }
 
 }  // namespace
@@ -60,7 +45,8 @@ Activation activation_of(const std::string& name) {
 }
 
 std::unique_ptr<Model> build_model(const ModelConfig& config, LayerFactory& factory) {
-  auto model = row_of(config).make(config, factory);
+  std::unique_ptr<Model> model;
+  with_chosen(config, [&](const auto& own) { model = own.make(config, factory); });
   if (factory.forms().empty()) return model;
   for (const auto& form : factory.forms()) form->finish(factory.params());
   return std::make_unique<FormedModel>(std::move(model), factory.forms());
@@ -68,7 +54,7 @@ std::unique_ptr<Model> build_model(const ModelConfig& config, LayerFactory& fact
 
 BatchLayout model_inputs(const ModelConfig& config) {
   BatchLayout layout;
-  row_of(config).inputs(config, layout);
+  with_chosen(config, [&](const auto& own) { own.batch_fields(config, layout); });
   if (!layout.has_tokens()) return layout;
   layout.add({.name = "starts", .high = std::numeric_limits<int32_t>::max(), .collated = true, .title = "start of a sequence"});
   layout.add({.name = "lengths",
@@ -80,14 +66,16 @@ BatchLayout model_inputs(const ModelConfig& config) {
 }
 
 std::string model_kind_for(const BatchLayout& fields) {
-  for (const Row& row : kModels) {
+  std::string first;
+  const ModelConfig built_in;
+  ModelConfig::each(built_in, [&](const auto& own) {
     BatchLayout reads;
-    row.inputs({}, reads);
-    if (std::all_of(reads.fields.begin(), reads.fields.end(),
-                    [&](const BatchField& field) { return field.collated || fields.find(field.name); }))
-      return row.kind;
-  }
-  return "";
+    own.batch_fields(built_in, reads);
+    if (first.empty() && std::all_of(reads.fields.begin(), reads.fields.end(),
+                                     [&](const BatchField& field) { return field.collated || fields.find(field.name); }))
+      first = own.info().choice.id;
+  });
+  return first;
 }
 
 }  // namespace comera

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/models/models.h"
+#include "core/models/model.h"
 
 namespace comera {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/layers/conv.h"
 #include "core/layers/grads.h"
 #include "core/layers/weights.h"
-#include "core/models/models.h"
+#include "core/models/model.h"
 #include "core/models/pre_norm.h"
 
 namespace comera {
@@ -145,9 +145,9 @@ class Vit final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_vit(const ModelConfig& config, LayerFactory& factory) { return std::make_unique<Vit>(config, factory); }
+std::unique_ptr<Model> VitConfig::make(const ModelConfig& config, LayerFactory& factory) { return std::make_unique<Vit>(config, factory); }
 
-void vit_inputs(const ModelConfig& config, BatchLayout& layout) {
+void VitConfig::batch_fields(const ModelConfig& config, BatchLayout& layout) {
   const VitConfig& vit = config.vit;
   layout.add({.name = "pixels",
               .dtype = DType::f32,

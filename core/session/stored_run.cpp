@@ -89,9 +89,9 @@ DataSpec data_spec(const RunConfig& config) {
   spec.assets = assets_folder();
   spec.columns = {config.data.text_column, config.data.second_column, config.data.label_column};
   spec.min_count = config.data.min_count;
-  if (config.model.kind == "dlrm") spec.tables = config.model.dlrm.tables;
-  const ImageSize image = config.model.image();
-  spec.height = image.height, spec.width = image.width, spec.channels = image.channels;
+  const ModelInfo model = config.model.info();
+  spec.tables = model.tables;
+  spec.height = model.image.height, spec.width = model.image.width, spec.channels = model.image.channels;
   spec.pixel_mean = config.data.pixel_mean, spec.pixel_std = config.data.pixel_std;
   return spec;
 }

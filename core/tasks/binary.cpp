@@ -66,6 +66,6 @@ class Binary final : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_binary(const ModelConfig&) { return std::make_unique<Binary>(); }
+std::unique_ptr<Task> BinaryTask::make(const ModelConfig&) { return std::make_unique<Binary>(); }
 
 }  // namespace comera

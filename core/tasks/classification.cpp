@@ -31,6 +31,6 @@ class Classification final : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_classification(const ModelConfig& config) { return std::make_unique<Classification>(config.classes); }
+std::unique_ptr<Task> ClassificationTask::make(const ModelConfig& config) { return std::make_unique<Classification>(config.classes); }
 
 }  // namespace comera

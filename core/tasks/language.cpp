@@ -46,10 +46,10 @@ class Language final : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_language(const ModelConfig& config) {
+std::unique_ptr<Task> LanguageTask::make(const ModelConfig& config) {
   return std::make_unique<Language>(config.decoder.vocab, "next token", "model.decoder.vocab");
 }
-std::unique_ptr<Task> make_masked(const ModelConfig& config) {
+std::unique_ptr<Task> MaskedTask::make(const ModelConfig& config) {
   return std::make_unique<Language>(config.encoder.vocab, "masked token", "model.encoder.vocab");
 }
 

@@ -1,5 +1,5 @@
-// A task gives the outputs of a model their meaning: the fields with the targets, the loss, the scores of an evaluation. The table of tasks is
-// tasks.cpp.
+// A task gives the outputs of a model their meaning: the fields with the targets, the loss, the scores of an evaluation. What there is of
+// each: core/config/tasks.h.
 #pragma once
 #include <memory>
 #include <span>

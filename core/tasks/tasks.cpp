@@ -3,30 +3,13 @@
 
 namespace comera {
 
-std::unique_ptr<Task> make_classification(const ModelConfig& config);
-std::unique_ptr<Task> make_binary(const ModelConfig& config);
-std::unique_ptr<Task> make_language(const ModelConfig& config);
-std::unique_ptr<Task> make_masked(const ModelConfig& config);
-
-namespace {
-
-struct Row {
-  const char* id;  // its choice of model.task: core/config/model.cpp
-  std::unique_ptr<Task> (*make)(const ModelConfig&);
-};
-constexpr Row kTasks[] = {
-    {"classification", make_classification},
-    {"binary", make_binary},
-    {"language", make_language},
-    {"masked", make_masked},
-};
-
-}  // namespace
-
 std::unique_ptr<Task> make_task(const ModelConfig& config) {
-  for (const Row& row : kTasks)
-    if (config.task == row.id) return row.make(config);
-  throw Error(ErrorCode::config, "no task '" + config.task + "'", "", "comera config show model.task lists them");
+  std::unique_ptr<Task> made;
+  each_task([&](auto task) {
+    if (config.task == task.info().choice.id) made = task.make(config);
+  });
+  if (!made) throw Error(ErrorCode::config, "no task '" + config.task + "'", "", "comera config show model.task lists them");
+  return made;
 }
 
 void MeanScores::add(const StepResults& results, std::span<const double>, const Batch&) {

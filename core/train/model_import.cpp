@@ -10,7 +10,7 @@
 #include "core/data/tokenizer.h"
 #include "core/layers/tt_export.h"
 #include "core/models/huggingface.h"
-#include "core/models/models.h"
+#include "core/models/model.h"
 #include "core/train/checkpoint.h"
 #include "core/train/trainer.h"
 

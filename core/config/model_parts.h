@@ -1,0 +1,25 @@
+// What the settings and checks of several models share.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/base/fields.h"
+
+namespace comera {
+
+// Collects problems; hidden layers of one kind may have the same one, which is said once.
+class Problems {
+ public:
+  void add(const std::string& path, const std::string& text, const std::string& hint);
+  // A size that came by code, past the ranges of the fields.
+  bool at_least(int64_t value, int64_t least, const std::string& path);
+  const std::vector<Problem>& list() const { return list_; }
+
+ private:
+  std::vector<Problem> list_;
+};
+
+// Of a feed-forward layer, behind `more`.
+std::vector<Choice> activation_choices(std::vector<Choice> more = {});
+
+}  // namespace comera
