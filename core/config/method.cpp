@@ -4,6 +4,13 @@
 
 namespace comera {
 
+WeightsInfo TTWeights::info() const {
+  constexpr const char* kAbout = "Tensor trains whose ranks are trained.";
+  return {.choice = {"tt", "Tensor trains", kAbout}, .name = Choice{"comera", "CoMERA", kAbout}};
+}
+
+WeightsInfo DenseWeights::info() const { return {.choice = {"dense", "Dense", "Dense matrices, for comparison."}}; }
+
 void MesaConfig::fields(FieldVisitor& v) {
   v.field("groups", groups,
           {.title = "Groups", .help = "quantisation groups per activation; must divide every layer's input width", .range = {1, 4096}});
@@ -34,6 +41,11 @@ int64_t WtaConfig::certain_of(int64_t kept) const {
   return adaptive ? -1 : std::min(kept - 1, static_cast<int64_t>(certain * static_cast<double>(kept)));
 }
 
+WeightsInfo LoraConfig::info() const {
+  const Choice choice = {"lora", "LoRA", "Frozen dense matrices, each with a trained product of two thin factors."};
+  return {.choice = choice, .name = choice, .factors = true};
+}
+
 void LoraConfig::fields(FieldVisitor& v) {
   v.field("rank", rank,
           {.title = "Rank of the factors",
@@ -55,6 +67,15 @@ void LoraConfig::fields(FieldVisitor& v) {
           {.title = "Factors for embeddings",
            .help = "token embeddings have factors, too, and stay frozen",
            .more = "At the start they change nothing. Positions and segments have none; \"Train the rest\" trains those."});
+}
+
+WeightsInfo LteConfig::info() const {
+  return {.choice = {"lte", "LTE",
+                     "As LoRA with heads, each of which sees its own examples; from time to time their mean is merged into the matrices. "
+                     "Validation uses the merged matrices alone."},
+          .name = Choice{"lte", "LTE", "Frozen dense matrices, each with heads of thin factors that are merged into it from time to time."},
+          .factors = true,
+          .shares = heads};
 }
 
 void LteConfig::fields(FieldVisitor& v) {
@@ -85,18 +106,15 @@ void LteConfig::fields(FieldVisitor& v) {
 }
 
 void MethodConfig::fields(FieldVisitor& v) {
+  std::vector<Choice> choices;
+  each_weights(*this, [&](const auto& own) { choices.push_back(own.info().choice); });
   v.field("name", name, {.title = "Method name", .help = "display name of the method"});
   v.field(
       "weights", weights,
       {.title = "Weights",
        .help = "tt: tensor trains with trainable ranks; dense: full matrices; lora: frozen full matrices with trained low-rank factors; "
                "lte: the same in heads that are merged into the matrices",
-       .choices = {{"tt", "Tensor trains", "Tensor trains whose ranks are trained."},
-                   {"dense", "Dense", "Dense matrices, for comparison."},
-                   {"lora", "LoRA", "Frozen dense matrices, each with a trained product of two thin factors."},
-                   {"lte", "LTE",
-                    "As LoRA with heads, each of which sees its own examples; from time to time their mean is merged into the matrices. "
-                    "Validation uses the merged matrices alone."}}});
+       .choices = choices});
   v.field("weight_format", weight_format,
           {.title = "Weight format",
            .help = "format of stored weights: as computed, or bf16 or int8 without a second copy; vectors stay as they are",
@@ -110,9 +128,9 @@ void MethodConfig::fields(FieldVisitor& v) {
            .help = "rows of dense tables that have a gradient and a step: all, or the rows in the batch",
            .more = "Gradients of all rows remain where the optimizer keeps numbers of whole columns or blocks of a table (Adafactor, CAME, "
                    "8-bit moments of tables), and with updates during backward, micro-batches or bf16 weights.",
-           .choices = {{"dense", "All rows", "Every row has a gradient and a step."},
-                       {"rows", "Rows of the batch",
-                        "Only rows in the batch have a gradient; other rows keep weight and moments (SparseAdam)."}}});
+           .choices = {
+               {"dense", "All rows", "Every row has a gradient and a step."},
+               {"rows", "Rows of the batch", "Only rows in the batch have a gradient; other rows keep weight and moments (SparseAdam)."}}});
   v.field("stash", stash,
           {.title = "Activation stash",
            .help = "activation stash: exact, rounded to bf16, or quantised to int8",
@@ -132,8 +150,19 @@ void MethodConfig::fields(FieldVisitor& v) {
   v.group("mesa", mesa, {.title = "int8 stash", .when = {"method.stash", {"int8"}}});
   v.group("wta", wta, {.title = "Row sampling (WTA-CRS)"});
   v.group("comera", comera, {.title = "Ranks and size (CoMERA)", .main = true, .when = {"method.weights", {"tt"}}});
-  v.group("lora", lora, {.title = "LoRA", .main = true, .when = {"method.weights", {"lora"}}});
-  v.group("lte", lte, {.title = "LTE", .main = true, .when = {"method.weights", {"lte"}}});
+  each_weights(*this, [&](auto&& own) {
+    const Choice choice = own.info().choice;
+    if constexpr (requires { own.fields(v); })
+      v.group(choice.id, own, {.title = choice.title, .main = true, .when = {"method.weights", {choice.id}}});
+  });
+}
+
+WeightsInfo MethodConfig::chosen_weights() const {
+  WeightsInfo found;
+  each_weights(*this, [&](const auto& own) {
+    if (const WeightsInfo info = own.info(); weights == info.choice.id) found = info;
+  });
+  return found;
 }
 
 }  // namespace comera

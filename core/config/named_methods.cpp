@@ -31,18 +31,14 @@ std::vector<Part> all_parts() {
           {"apollo-mini", "APOLLO-Mini", "One scale per matrix, by Adam on a random projection of rank 1.", values, "optimizer"});
     }
   });
-  parts.insert(parts.begin() + 1,
-               {"comera", "CoMERA", "Tensor trains whose ranks are trained.", {{"weights", std::string("tt")}}, "weights"});
-  parts.push_back({"lora",
-                   "LoRA",
-                   "Frozen dense matrices, each with a trained product of two thin factors.",
-                   {{"weights", std::string("lora")}},
-                   "weights"});
-  parts.push_back({"lte",
-                   "LTE",
-                   "Frozen dense matrices, each with heads of thin factors that are merged into it from time to time.",
-                   {{"weights", std::string("lte")}},
-                   "weights"});
+  const MethodConfig methods;
+  MethodConfig::each_weights(methods, [&](const auto& own) {
+    const WeightsInfo info = own.info();
+    if (!info.name) return;
+    const bool usual = methods.weights == info.choice.id;
+    parts.insert(usual ? parts.begin() + 1 : parts.end(),
+                 {info.name->id, info.name->title, info.name->about, {{"weights", std::string(info.choice.id)}}, "weights"});
+  });
   parts.push_back({"mesa", "Mesa", "Activations are kept as 8-bit codes.", {{"stash", std::string("int8")}}, "stash"});
   parts.push_back({"wta-crs", "WTA-CRS", "Gradients of matrices from sampled rows of their inputs.", {{"wta.ratio", 0.3}}, "wta.ratio"});
   return parts;

@@ -7,15 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "core/config/tt.h"
+#include "core/config/method.h"
 #include "core/layers/fan.h"
 
 namespace comera {
 
 class LayerFactory;
-struct LoraConfig;
-struct LteConfig;
-struct MethodConfig;
 
 // The rows of x that a layer sees in a pass: one a token, or one a sequence. Of images these are the same.
 enum class Rows : unsigned char { tokens, sequences };
@@ -79,15 +76,5 @@ class WeightForm {
   using Put = std::function<void(const HostTensor& matrix, const std::vector<const Param*>& parts)>;
   virtual void dense(Device& device, const Put& put) const {}
 };
-
-using WeightForms = std::vector<std::shared_ptr<WeightForm>>;  // asked in this order
-
-// Tensor trains where `kinds` says so (METHODS.md 1.1, 1.2); entries of a bond up to `threshold` are dead in exports. `fuses`:
-// feed-forward blocks without wide tensors (12.4).
-std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold = -1, bool fuses = false);
-// Frozen dense matrices inside blocks, each with two trained factors (METHODS.md 4.1).
-std::shared_ptr<WeightForm> make_lora_form(const LoraConfig& config);
-// The same with several heads of factors, which are merged into the matrices from time to time (METHODS.md 4.2).
-std::shared_ptr<WeightForm> make_lte_form(const LteConfig& config);
 
 }  // namespace comera

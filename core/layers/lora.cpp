@@ -189,6 +189,6 @@ std::vector<LoraFactors> lora_factors(ParamSet& params) {
   return out;
 }
 
-std::shared_ptr<WeightForm> make_lora_form(const LoraConfig& config) { return std::make_shared<LoraForm>(config); }
+WeightForms LoraConfig::make_forms(const MethodConfig&, const TTKinds&) const { return {std::make_shared<LoraForm>(*this)}; }
 
 }  // namespace comera

@@ -133,6 +133,6 @@ std::vector<LteMatrix> lte_matrices(ParamSet& params) {
   return out;
 }
 
-std::shared_ptr<WeightForm> make_lte_form(const LteConfig& config) { return std::make_shared<LteForm>(config); }
+WeightForms LteConfig::make_forms(const MethodConfig&, const TTKinds&) const { return {std::make_shared<LteForm>(*this)}; }
 
 }  // namespace comera

@@ -213,6 +213,12 @@ void TTForm::epilogue(Ctx& ctx) {
   each([&](TTLinear& layer) { layer.merged_.hand_over(ctx, layer.matrix_); });
 }
 
+// A fused block has no wide input of which rows could be sampled.
+WeightForms TTWeights::make_forms(const MethodConfig& method, const TTKinds& kinds) const {
+  const bool fuses = method.waist && method.wta.ratio >= 1;
+  return {make_tt_form(kinds, method.comera.train_ranks ? method.comera.threshold : -1, fuses)};
+}
+
 std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold, bool fuses) {
   return std::make_shared<TTForm>(kinds, threshold, fuses);
 }

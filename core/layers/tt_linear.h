@@ -271,4 +271,8 @@ class TTAttention final : public ThinAttention {
   std::vector<GemmArgs> products_;
 };
 
+// Tensor trains where `kinds` says so (METHODS.md 1.1, 1.2); entries of a bond up to `threshold` are dead in exports. `fuses`:
+// feed-forward blocks without wide tensors, and attention in the space of ranks (12.4, 12.6).
+std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold = -1, bool fuses = false);
+
 }  // namespace comera

@@ -11,6 +11,10 @@
 
 namespace comera {
 
+std::unique_ptr<Method> TTWeights::make_method(const RunConfig& config, ParamSet& params) const {
+  return std::make_unique<Comera>(config.method.comera, params);
+}
+
 void ComeraState::save(Json& json) const {
   json["late"] = late;
   json["late_at"] = late_at;

@@ -17,6 +17,8 @@ class Unrounded {
 
 }  // namespace
 
+std::unique_ptr<Method> LteConfig::make_method(const RunConfig&, ParamSet& params) const { return std::make_unique<Lte>(*this, params); }
+
 void Lte::after_step(int64_t step, const StepResults&, const std::vector<double>&) {
   if (!waits_for(step)) return;
   const TrainConfig& train = run_->config().train;

@@ -3,8 +3,7 @@
 #include "core/base/error.h"
 #include "core/layers/form.h"
 #include "core/layers/stash.h"
-#include "core/methods/comera.h"
-#include "core/methods/lte.h"
+#include "core/methods/method.h"
 #include "core/optim/optimizer.h"
 
 namespace comera {
@@ -22,34 +21,6 @@ constexpr Row<Stash> kStashes[] = {
     {"bf16", [](const MethodConfig&) { return make_bf16_stash(); }},
     {"int8", [](const MethodConfig& c) { return make_int8_stash(c.mesa.groups, c.mesa.decay); }},
 };
-
-// A choice of weights gives the forms of matrices, in the order in which they are asked; dense layers come last. And what decides
-// between two steps, where something does.
-struct FormRow {
-  const char* id;
-  WeightForms (*make)(const MethodConfig& config, const TTKinds& kinds);
-  std::unique_ptr<Method> (*method)(const RunConfig& config, ParamSet& params) = nullptr;
-};
-
-constexpr FormRow kForms[] = {
-    {"tt",
-     [](const MethodConfig& c, const TTKinds& kinds) {
-       // A fused block has no wide input of which rows could be sampled.
-       return WeightForms{make_tt_form(kinds, c.comera.train_ranks ? c.comera.threshold : -1, c.waist && c.wta.ratio >= 1)};
-     },
-     [](const RunConfig& c, ParamSet& params) -> std::unique_ptr<Method> { return std::make_unique<Comera>(c.method.comera, params); }},
-    {"dense", [](const MethodConfig&, const TTKinds&) { return WeightForms{}; }},
-    {"lora", [](const MethodConfig& c, const TTKinds&) { return WeightForms{make_lora_form(c.lora)}; }},
-    {"lte", [](const MethodConfig& c, const TTKinds&) { return WeightForms{make_lte_form(c.lte)}; },
-     [](const RunConfig& c, ParamSet& params) -> std::unique_ptr<Method> { return std::make_unique<Lte>(c.method.lte, params); }},
-};
-
-const FormRow& form_row(const std::string& id) {
-  for (const FormRow& row : kForms)
-    if (id == row.id) return row;
-  CHECK(false, "nothing makes '" << id << "'");
-  return kForms[0];
-}
 
 template <class Made, size_t kRows>
 std::unique_ptr<Made> make(const Row<Made> (&rows)[kRows], const std::string& id, const MethodConfig& config) {
@@ -74,7 +45,14 @@ std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
   if (config.wta.ratio < 1) below = make_sampled_stash(config.wta, std::move(below));
   return config.waist ? make_waist_stash(std::move(below)) : std::move(below);
 }
-WeightForms make_forms(const MethodConfig& config, const TTKinds& kinds) { return form_row(config.weights).make(config, kinds); }
+WeightForms make_forms(const MethodConfig& config, const TTKinds& kinds) {
+  std::optional<WeightForms> made;
+  MethodConfig::each_weights(config, [&](const auto& own) {
+    if (config.weights == own.info().choice.id) made = own.make_forms(config, kinds);
+  });
+  CHECK(made, "nothing makes '" << config.weights << "'");
+  return *made;
+}
 
 // Vectors are small, and one number of them scales a whole row or slice: they stay as they are. Groups of int8 codes run along the rows of
 // matrices inside blocks, as published; cores and factors, which are cut, and tables stay as they are.
@@ -102,8 +80,12 @@ GradWay grad_way(const RunConfig& config, const Param& param) {
 }
 
 std::unique_ptr<Method> make_method(const RunConfig& config, ParamSet& params) {
-  const FormRow& row = form_row(config.method.weights);
-  return row.method ? row.method(config, params) : std::make_unique<Method>();
+  std::unique_ptr<Method> made;
+  MethodConfig::each_weights(config.method, [&](const auto& own) {
+    if constexpr (requires { own.make_method(config, params); })
+      if (config.method.weights == own.info().choice.id) made = own.make_method(config, params);
+  });
+  return made ? std::move(made) : std::make_unique<Method>();
 }
 
 }  // namespace comera

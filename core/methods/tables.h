@@ -1,7 +1,6 @@
 // What the values of the axes of a method (core/config/method.h) make.
 #pragma once
 #include <memory>
-#include <vector>
 
 #include "core/config/config.h"
 #include "core/layers/param.h"
@@ -10,11 +9,10 @@ namespace comera {
 
 class Optimizer;
 class Stash;
-class WeightForm;
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings);
 std::unique_ptr<Stash> make_stash(const MethodConfig& config);
-std::vector<std::shared_ptr<WeightForm>> make_forms(const MethodConfig& config, const TTKinds& kinds);
+WeightForms make_forms(const MethodConfig& config, const TTKinds& kinds);
 // Format in which a parameter is stored.
 WeightFormat weight_format(const MethodConfig& config, const Param& param);
 // How the gradient of a parameter of this run is handed over.

@@ -117,7 +117,7 @@ using Values = std::map<std::string, std::vector<double>>;  // of dense paramete
 // A small batch: outputs are computed, nothing is trained.
 RunConfig with_few_tokens(RunConfig config) {
   config.train.micro_batches = 1;
-  config.train.batch = config.method.weights == "lte" ? 2 * config.method.lte.heads : 2;
+  config.train.batch = 2 * config.method.chosen_weights().shares;
   config.model.length = std::min<int64_t>(config.model.length, 16);
   config.data.pack = false;
   return config;

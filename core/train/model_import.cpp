@@ -35,7 +35,7 @@ void save_fresh(Engine& engine, const RunConfig& config, const std::string& outp
 // Parameters and states are the same for any batch: a small one needs no room for activations.
 RunConfig with_small_batch(RunConfig config) {
   config.train.micro_batches = 1;
-  config.train.batch = config.method.weights == "lte" ? config.method.lte.heads : 1;
+  config.train.batch = config.method.chosen_weights().shares;
   config.model.length = std::min<int64_t>(config.model.length, 8);
   config.data.pack = false;
   return config;

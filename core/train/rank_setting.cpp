@@ -57,7 +57,7 @@ std::optional<RankSetting> rank_setting(const RunConfig& config) {
 int64_t rank_of_matrix(const RunConfig& config, int64_t rows, int64_t columns) {
   const MethodConfig& method = config.method;
   const int64_t shorter = std::min(rows, columns);
-  const bool factors = method.weights == "lora" || method.weights == "lte";
+  const bool factors = method.chosen_weights().factors;
   if (!factors && method.optimizer == "coap" && method.coap.rank_ratio > 0)
     return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(shorter) / method.coap.rank_ratio));
   const std::optional<RankSetting> setting = rank_setting(config);

@@ -1,5 +1,6 @@
 // Layers without a matrix of their own: norm, activations, dropout, chains, residuals, attention.
 #include "core/layers/blocks.h"
+#include "core/layers/tt_linear.h"
 
 #include "tests/layers/five_points.h"
 

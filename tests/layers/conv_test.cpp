@@ -1,8 +1,9 @@
 // Layers of images: convolutions, norms over channels, pooling, sums with a shortcut.
 #include "core/layers/conv.h"
 
-#include "core/config/method.h"
 #include "core/layers/blocks.h"
+#include "core/methods/tables.h"
+#include "tests/config/choices.h"
 #include "tests/layers/five_points.h"
 
 namespace comera::layer_test {
@@ -41,19 +42,15 @@ TTOptions small_trains() { return {.rank = 3, .cores = 2}; }
 
 WeightForms forms_of(const std::string& weights) {
   MethodConfig method;
+  method.weights = weights;
+  method.lora.rank = method.lte.rank = method.lte.heads = 2;
   TTKinds kinds;
   kinds.convolution = small_trains();
-  if (weights == "tt") return {make_tt_form(kinds)};
-  method.lora.rank = 2;
-  if (weights == "lora") return {make_lora_form(method.lora)};
-  method.lte.rank = 2;
-  method.lte.heads = 2;
-  if (weights == "lte") return {make_lte_form(method.lte)};
-  return {};
+  return make_forms(method, kinds);
 }
 
 TEST(Convolution, GradientsInEveryWeightForm) {
-  for (const char* weights : {"dense", "tt", "lora", "lte"})
+  for (const char* weights : choices_of("method.weights"))
     for (const Window& window : kWindows) {
       SCOPED_TRACE(weights);
       BuiltConv b(make_exact_stash(), forms_of(weights));

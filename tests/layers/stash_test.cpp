@@ -6,6 +6,7 @@
 
 #include "core/config/method.h"
 #include "core/layers/blocks.h"
+#include "core/layers/tt_linear.h"
 #include "tests/layers/check_layer.h"
 
 namespace comera::layer_test {

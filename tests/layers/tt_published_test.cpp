@@ -1,5 +1,6 @@
 // TT linear layers of the published sizes: entries, multiply-adds and kept memory as METHODS.md 1.1 and 14 say.
 #include "core/config/tt_shape.h"
+#include "core/layers/tt_linear.h"
 #include "tests/layers/check_layer.h"
 
 namespace comera::layer_test {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/layers/factory.h"
+#include "core/layers/tt_linear.h"
 #include "core/layers/ttm_embedding.h"
 
 namespace comera {

@@ -1,4 +1,5 @@
 // TTM table: lookups against the table written out by plain loops, gradients against finite differences.
+#include "core/layers/tt_linear.h"
 #include "core/layers/ttm_embedding.h"
 
 #include "tests/layers/check_layer.h"

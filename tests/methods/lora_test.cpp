@@ -20,7 +20,7 @@ class CountingStash final : public Stash {
 
 struct Lora {
   Lora(int64_t in, int64_t out, const LoraConfig& config, DType dtype = DType::f64, std::unique_ptr<Stash> stash = nullptr)
-      : rig(dtype, std::move(stash)), form(make_lora_form(config)) {
+      : rig(dtype, std::move(stash)), form(config.make_forms({}, {})[0]) {
     LayerFactory factory(rig.params, *rig.stash, {form});
     layer = factory.linear("l", in, out, LinearKind::attention);
     rig.start();
@@ -90,7 +90,7 @@ TEST(LoraLinear, EqualsItsMergedMatrix) {
 
 TEST(LoraForm, LeavesTablesAndWhatFollowsTheBlocksDense) {
   Rig rig;
-  LayerFactory factory(rig.params, *rig.stash, {make_lora_form({})});
+  LayerFactory factory(rig.params, *rig.stash, LoraConfig().make_forms({}, {}));
   const auto in = factory.linear("in", 6, 5, LinearKind::ffn_in), head = factory.linear("head", 6, 5, LinearKind::head),
              classifier = factory.linear("classifier", 6, 5, LinearKind::classifier), table = factory.embedding("table", 8, 6);
   for (const char* name : {"head.weight", "head.bias", "classifier.weight", "classifier.bias", "table.weight"})
@@ -102,7 +102,7 @@ TEST(LoraForm, LeavesTablesAndWhatFollowsTheBlocksDense) {
 struct LoraTable {
   LoraTable(int64_t rows, int64_t columns, LoraConfig config, DType dtype = DType::f64) : rig(dtype) {
     config.tables = true;
-    form = make_lora_form(config);
+    form = config.make_forms({}, {})[0];
     LayerFactory factory(rig.params, *rig.stash, {form});
     layer = factory.embedding("t", rows, columns);
     form->finish(rig.params);

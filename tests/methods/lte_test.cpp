@@ -22,7 +22,7 @@ class TellingStash final : public Stash {
 
 struct LteModel {
   LteModel(int64_t in, int64_t out, const LteConfig& config, DType dtype = DType::f64, std::unique_ptr<Stash> stash = nullptr)
-      : rig(dtype, std::move(stash)), form(make_lte_form(config)) {
+      : rig(dtype, std::move(stash)), form(config.make_forms({}, {})[0]) {
     LayerFactory factory(rig.params, *rig.stash, {form});
     layer = factory.linear("l", in, out, LinearKind::attention);
     method = std::make_unique<Lte>(config, rig.params);
@@ -107,7 +107,7 @@ TEST(LteLinear, KeepsItsInputOnceAndAllRowsWhereHeadsHaveTheirOwn) {
 // 768 -> 3072, of the table in METHODS.md 14, without the bias.
 TEST(LteLinear, TakesTheBytesOfTheTable) {
   Rig rig(DType::f32);
-  LayerFactory factory(rig.params, *rig.stash, {make_lte_form({.heads = 32, .rank = 32})});
+  LayerFactory factory(rig.params, *rig.stash, LteConfig{.heads = 32, .rank = 32}.make_forms({}, {}));
   const auto layer = factory.linear("l", 768, 3072, LinearKind::ffn_in);
   const MemoryByPurpose planned = rig.params.planned(DType::f32);
   EXPECT_EQ(planned[Purpose::dense_weight], 40894464 + 4 * 3072);

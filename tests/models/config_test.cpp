@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
+#include "core/layers/tt_linear.h"
 #include "tests/models/net.h"
 
 namespace comera::model_test {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/layers/tt_linear.h"
 #include "core/models/model.h"
 #include "tests/layers/check_layer.h"
 #include "tests/models/two_blocks.h"

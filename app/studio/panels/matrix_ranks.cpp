@@ -36,7 +36,7 @@ float share_of(const RankedMatrix& matrix, const RunConfig& config, const RunCon
   return std::min(1.0f, static_cast<float>(rank_of(matrix, config)) / static_cast<float>(std::max<int64_t>(1, rank_of(matrix, first))));
 }
 
-bool has_factors(const RunConfig& config) { return config.method.weights == "lora"; }
+bool has_factors(const RunConfig& config) { return config.method.chosen_weights().factors; }
 
 // One row: the name, the rank now, and before that the ranks over the steps.
 void row(const RankedMatrix& matrix, const std::vector<Change>& changes, int64_t newest, float names, float height) {
