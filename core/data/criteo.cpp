@@ -5,9 +5,12 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/data/formats.h"
 #include "core/data/sha256.h"
 
 namespace comera {
+
+namespace fs = std::filesystem;
 
 CriteoRows::CriteoRows(const CriteoPack& training, int column, int64_t least, int64_t rows) : rows_(rows) {
   std::vector<CriteoCount> counts;
@@ -34,7 +37,8 @@ CriteoDataset::CriteoDataset(const std::string& path, const std::string& trainin
     : pack_(path, progress) {
   if (!tables.empty() && tables.size() != kCriteoCategories)
     throw Error(ErrorCode::config, "model.dlrm.tables has " + std::to_string(tables.size()) + " tables",
-                "a row in Criteo's format has " + std::to_string(kCriteoCategories) + " categories", "give the number of rows for each category");
+                "a row in Criteo's format has " + std::to_string(kCriteoCategories) + " categories",
+                "give the number of rows for each category");
   const std::unique_ptr<const CriteoPack> other = training == path ? nullptr : std::make_unique<const CriteoPack>(training, progress);
   const CriteoPack& of_values = other ? *other : pack_;
   info_.name = std::filesystem::path(path).filename().string();
@@ -70,5 +74,21 @@ void CriteoDataset::read(int64_t row, int64_t, Columns& out) const {
   for (size_t c = 0; c < kCriteoCategories; ++c) out.ints[names_[c]].assign(1, rows_[c].of(from.categories[c]));
   out.ints["labels"].assign(1, from.label);
 }
+
+namespace {
+
+bool is_clicks(const std::string&, std::string_view bytes) { return CriteoPack::is(bytes); }
+
+// The tables are for the values of the training file beside it, where there is one.
+std::unique_ptr<Dataset> open_clicks(const std::string& path, const DataSpec& spec) {
+  std::string training = spec.training.empty() ? path : spec.training;
+  if (spec.training.empty() && spec.split != "train" && fs::path(path) != fs::path(spec.path))
+    if (const std::string found = find_split(fs::path(path).parent_path().string(), "train"); !found.empty()) training = found;
+  return std::make_unique<CriteoDataset>(path, training, spec.min_count, spec.tables, spec.progress);
+}
+
+}  // namespace
+
+const Format kClickFormat = {.is = is_clicks, .open = open_clicks, .endings = {".tsv.gz", ".txt.gz"}};
 
 }  // namespace comera

@@ -31,6 +31,8 @@ struct DataSpec {
   std::string assets = {};                    // the project's assets folder, for its own sets and vocabulary; may be empty
 };
 
+// The file of a split in a folder, or its folder of pictures; "" = none.
+std::string find_split(const std::string& folder, const std::string& split);
 // The data file that a spec means, or the folder of pictures by class. A name is looked for in the user's data folder
 // ($XDG_DATA_HOME/comera/data/NAME, by default ~/.local/share), then in data/NAME of `assets`; a path that exists goes first. Throws
 // Error(not_found) when there is nothing, Error(config) when a folder has no such split.

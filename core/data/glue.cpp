@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/data/formats.h"
 #include "core/data/sha256.h"
 
 namespace comera {
@@ -186,5 +187,19 @@ std::string GlueDataset::shown(int64_t row, int64_t max_length) const {
   for (const int32_t id : columns.ints.at("ids")) text += (text.empty() ? "" : " ") + tokenizer_->token(id);
   return text + "  ->  " + (masked_ ? "masked tokens" : label_text(columns.ints.at("labels")[0]));
 }
+
+namespace {
+
+std::unique_ptr<Dataset> open_texts(const std::string& path, const DataSpec& spec) {
+  if (spec.vocab.empty() && spec.assets.empty())
+    throw Error(ErrorCode::config, "no vocabulary for " + path, "texts need a tokenizer: a vocab.txt or tokenizer.json", "set data.vocab");
+  const std::string vocab = !spec.vocab.empty() ? spec.vocab : (fs::path(spec.assets) / "vocab" / "bert-uncased.txt").string();
+  return std::make_unique<GlueDataset>(path, open_tokenizer(vocab),
+                                       GlueDataset::Options{spec.classes, spec.columns, spec.label_names, spec.masked});
+}
+
+}  // namespace
+
+const Format kTextFormat = {.is = nullptr, .open = open_texts, .endings = {".tsv", ".jsonl", ".csv"}, .dev_and_test = "_matched"};
 
 }  // namespace comera

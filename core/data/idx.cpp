@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/data/formats.h"
 #include "core/data/gzip.h"
 #include "core/data/labels.h"
 #include "core/data/sha256.h"
@@ -117,5 +118,24 @@ void IdxDataset::read(int64_t row, int64_t, Columns& out) const {
   for (size_t i = 0; i < count; ++i) pixels[i] = static_cast<float>(static_cast<unsigned char>(from[i])) * (1.0f / 255.0f);
   out.ints["labels"].assign(1, labels_ ? static_cast<unsigned char>(numbers_[static_cast<size_t>(row)]) : -1);
 }
+
+namespace {
+
+bool is_images(const std::string& path, std::string_view bytes) {
+  const std::string name = fs::path(path).filename().string();
+  using namespace std::string_view_literals;
+  return name.find("-ubyte") != std::string::npos || name.find("idx") != std::string::npos || bytes.starts_with("\0\0\x08"sv);
+}
+
+std::unique_ptr<Dataset> open_images(const std::string& path, const DataSpec& spec) {
+  return std::make_unique<IdxDataset>(path, spec.classes);
+}
+
+}  // namespace
+
+const Format kImageFormat = {.is = is_images,
+                        .open = open_images,
+                        .endings = {"-images-idx3-ubyte", "-images-idx3-ubyte.gz", "-images.idx3-ubyte", "-images.idx3-ubyte.gz"},
+                        .test = "t10k"};
 
 }  // namespace comera

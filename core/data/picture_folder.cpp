@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/data/formats.h"
 #include "core/data/mapped_file.h"
 #include "core/data/sha256.h"
 
@@ -185,5 +186,22 @@ std::string PictureFolder::shown(int64_t row, int64_t) const {
   if (stored.height != info_.height || stored.width != info_.width) text += " as " + size(info_.height, info_.width);
   return text + (info_.channels == 1 ? " gray" : " colours") + "  ->  " + label_text(file.label);
 }
+
+namespace {
+
+bool is_pictures(const std::string& path, std::string_view) { return fs::is_directory(path); }
+
+// Classes are those of the training set, where there is one beside it.
+std::unique_ptr<Dataset> open_pictures(const std::string& path, const DataSpec& spec) {
+  PictureOptions options{spec.classes, spec.label_names, spec.height, spec.width, spec.channels, spec.progress};
+  std::string training = spec.training;
+  if (training.empty() && spec.split != "train" && !is_whole(spec)) training = find_split(fs::path(path).parent_path().string(), "train");
+  if (options.label_names.empty() && fs::is_directory(training)) options.label_names = picture_classes(training);
+  return std::make_unique<PictureFolder>(path, options);
+}
+
+}  // namespace
+
+const Format kPictureFormat = {.is = is_pictures, .open = open_pictures, .endings = {""}, .dev = "val"};
 
 }  // namespace comera

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/rounding.h"
+#include "core/data/formats.h"
 #include "core/data/sha256.h"
 
 namespace comera {
@@ -69,5 +70,17 @@ std::string TextStream::shown(int64_t row, int64_t max_length) const {
   const std::vector<int32_t>& labels = columns.ints.at("labels");
   return text + "  ->  the next token of " + std::to_string(std::count_if(labels.begin(), labels.end(), [](int32_t l) { return l >= 0; }));
 }
+
+namespace {
+
+bool is_stream(const std::string& path, std::string_view) { return TextStream::is(path); }
+
+std::unique_ptr<Dataset> open_stream(const std::string& path, const DataSpec& spec) {
+  return std::make_unique<TextStream>(path, spec.length, spec.vocab, spec.masked, spec.progress);
+}
+
+}  // namespace
+
+const Format kStreamFormat = {.is = is_stream, .open = open_stream, .endings = {".txt"}};
 
 }  // namespace comera
