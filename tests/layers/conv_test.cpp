@@ -43,7 +43,7 @@ TTOptions small_trains() { return {.rank = 3, .cores = 2}; }
 WeightForms forms_of(const std::string& weights) {
   MethodConfig method;
   method.weights = weights;
-  method.lora.rank = method.lte.rank = method.lte.heads = 2;
+  method.lte.heads = 2;
   TTKinds kinds;
   kinds.convolution = small_trains();
   return make_forms(method, kinds);

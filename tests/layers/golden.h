@@ -39,7 +39,6 @@ inline std::string golden_kind(const SafetensorsFile& file) {
   }
   if (method == "mesa_shared") return "mesa";
   if (method == "coap_adamw") return "coap";
-  if (method == "lomo") return golden_setting<bool>(file, "adaptive") ? "adalomo" : "lomo";
   return method;
 }
 

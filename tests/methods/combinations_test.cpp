@@ -42,8 +42,8 @@ std::vector<std::pair<std::string, Tensor>> all_tensors(TinyNet& net) {
 
 class Combinations : public testing::TestWithParam<Combination> {};
 INSTANTIATE_TEST_SUITE_P(All, Combinations,
-                         testing::Combine(testing::ValuesIn(choices_of("method.weights")), testing::ValuesIn(choices_of("method.stash")),
-                                          testing::ValuesIn(choices_of("method.optimizer"))),
+                         testing::ValuesIn(methods_of(choices_of("method.weights"), choices_of("method.stash"),
+                                                      choices_of("method.optimizer"))),
                          name_of_choices);
 
 TEST_P(Combinations, TakesWhatItPlanned) {
@@ -94,8 +94,7 @@ TEST_P(Combinations, GoesOnBitForBitFromACopyOfItsState) {
 // A cut in the middle of each tensorised combination: training goes on from the same loss.
 class CutCombinations : public testing::TestWithParam<Combination> {};
 INSTANTIATE_TEST_SUITE_P(Tensorised, CutCombinations,
-                         testing::Combine(testing::Values("tt"), testing::ValuesIn(choices_of("method.stash")),
-                                          testing::ValuesIn(choices_of("method.optimizer"))),
+                         testing::ValuesIn(methods_of(std::vector{"tt"}, choices_of("method.stash"), choices_of("method.optimizer"))),
                          name_of_choices);
 
 TEST_P(CutCombinations, ACutIsNoEvent) {

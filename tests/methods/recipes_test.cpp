@@ -1,24 +1,24 @@
-// Every recipe of the table trains every kind of model: a tiny encoder, perceptron, convolutional network and image transformer learn one
-// batch by heart in 30 steps, with a rank cut in the middle where there are ranks.
+// Every recipe of the table trains every kind of model of texts or images: a tiny one learns one batch by heart in 30 steps, with a rank
+// cut in the middle where there are ranks.
 #include "core/config/named_methods.h"
 #include "core/methods/rank_control.h"
 #include "core/methods/tables.h"
 #include "core/models/model.h"
 #include "tests/config/choices.h"
 #include "tests/optim/harness.h"
+#include "tests/train/small_runs.h"
 
 namespace comera::test {
 namespace {
 
 ModelConfig tiny(const std::string& kind) {
-  ModelConfig config;
-  config.kind = kind;
+  ModelConfig config = small_run(kind).model;
   config.classes = 3;
   config.length = 5;
-  config.encoder = {.layers = 2, .d_model = 16, .heads = 2, .d_ff = 24, .vocab = 40, .positions = 8, .dropout = 0, .attention_dropout = 0};
-  config.mlp = {.inputs = 20, .hidden = {16, 12}};
-  config.cnn = {.height = 5, .width = 4, .widths = {8, 12}, .strides = {1, 2}, .convolutions = 1};
-  config.vit = {.height = 5, .width = 4, .patch = 2, .layers = 2, .d_model = 16, .heads = 2, .d_ff = 24};
+  FieldValues values = field_values(fields_of(config));
+  for (auto& [path, value] : values)
+    if (path.ends_with("dropout")) value = 0.0;
+  set_field_values(fields_of(config), values);
   for (TTOptions* options :
        {&config.tt.attention, &config.tt.ffn_in, &config.tt.ffn_out, &config.tt.classifier, &config.tt.convolution, &config.tt.embedding}) {
     options->cores = 2;
@@ -54,10 +54,14 @@ struct ModelRig {
     batch.fields = {{"ids", ints(ids)},       {"segments", ints(segments)}, {"positions", ints(positions)},
                     {"starts", ints(starts)}, {"lengths", ints(lengths)},   {"labels", ints(labels)}};
     batch.examples = kSequences;
-    batch.tokens = model_config.kind == "encoder" ? tokens : kSequences;
+    batch.tokens = kSequences;
     batch.longest = model_config.length;
-    const Tensor pixels = batch["pixels"] = place({kSequences, model_config.mlp.inputs}, DType::f32);
-    from_host(*rig.device, pixels, random_values(pixels.count(), 5));
+    if (const BatchField* field = model_inputs(model_config).find("pixels")) {
+      const Tensor pixels = batch["pixels"] = place({kSequences, field->width}, DType::f32);
+      from_host(*rig.device, pixels, random_values(pixels.count(), 5));
+    } else {
+      batch.tokens = tokens;
+    }
   }
 
   Tensor place(const Shape& shape, DType dtype) {
@@ -105,13 +109,18 @@ std::vector<std::string> all_ids() {
   for (const NamedMethod& recipe : named_methods()) ids.push_back(recipe.id);
   return ids;
 }
-INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp", "cnn", "vit")),
-                         [](const auto& info) {
-                           std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
-                           std::replace_if(
-                               name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-                           return name;
-                         });
+std::vector<std::string> kinds() {
+  std::vector<std::string> kinds;
+  for (const RunConfig& run : small_runs())
+    if (run.model.task == "classification") kinds.push_back(run.model.kind);
+  return kinds;
+}
+INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::ValuesIn(kinds())), [](const auto& info) {
+  std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
 
 TEST_P(Recipes, LearnsABatchByHeart) {
   MethodConfig method = find_method(std::get<0>(GetParam())).config;

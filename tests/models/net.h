@@ -7,6 +7,7 @@
 
 #include "core/layers/tt_linear.h"
 #include "core/models/model.h"
+#include "core/tasks/task.h"
 #include "tests/layers/check_layer.h"
 #include "tests/models/two_blocks.h"
 
@@ -170,10 +171,7 @@ class Net {
   void grad_program(Ctx& ctx, Values& logits) {
     Tensor out = model->forward(ctx, batch);
     Tensor dlogits = ctx.temp(out.shape(), "dlogits");
-    if (config.task == "binary")
-      ctx.ops.binary_cross_entropy(ctx.results, dlogits, {}, out, batch.at("labels"));
-    else
-      ctx.ops.cross_entropy(ctx.results, dlogits, {}, out, batch.at("labels"));
+    make_task(config)->loss(ctx, out, batch, dlogits);
     if (!ctx.ops.dry) logits = rig.get(out);
     out = {};
     if (table.ranks) {

@@ -92,12 +92,7 @@ void follows_published_lomo(const std::string& path, DType dtype) {
   layer_test::report_golden(path, worst, std::string(" in ") + name_of(dtype));
 }
 
-TEST(Golden, Adalomo) {
-  for (const std::string& path : golden_files("adalomo"))
-    for (const DType dtype : {DType::f64, DType::f32}) follows_published_lomo(path, dtype);
-}
-
-TEST(Golden, Lomo) {
+TEST(Golden, LomoAndAdaLomo) {
   for (const std::string& path : golden_files("lomo"))
     for (const DType dtype : {DType::f64, DType::f32}) follows_published_lomo(path, dtype);
 }

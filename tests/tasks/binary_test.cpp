@@ -137,5 +137,15 @@ TEST(Binary, FarLogitsHaveFiniteLossAndGradient) {
   EXPECT_EQ(gradient, (Values{0.25, -0.25, 0, 0}));
 }
 
+TEST(BinaryTask, TwoClassesOnly) {
+  ModelConfig config = binary();
+  EXPECT_TRUE(config.problems(false).empty());
+  EXPECT_EQ(config.outputs(), 1);
+  config.classes = 3;
+  const std::vector<Problem> problems = config.problems(false);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].path, "classes");
+}
+
 }  // namespace
 }  // namespace comera::layer_test

@@ -13,7 +13,8 @@ namespace {
 ModelConfig config_of(const std::string& task) {
   ModelConfig config;
   config.task = task;
-  config.classes = task == "binary" ? 2 : 3;
+  const int64_t classes = find_task(task).classes;
+  config.classes = classes > 0 ? classes : 3;
   config.encoder.vocab = config.decoder.vocab = 3;
   return config;
 }

@@ -1,7 +1,7 @@
 // Captured training is eager training, byte for byte: the same runs on the recording device op by op, and with steps that
 // are captured and replayed (recording_device.h says what would show as a difference).
 // To cover a new method: nothing, it is in the table of methods; a new preset: nothing; a new optimizer or
-// weights: nothing; a new stash: one word in the list below.
+// weights: nothing; a new model: its small run; a new stash: one word in the list below.
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -81,8 +81,8 @@ TEST_P(CapturedMethods, IsEagerTrainingByteForByte) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CapturedMethods,
-                         testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
-                                          testing::Values("exact", "int8"), testing::ValuesIn(choices_of("method.optimizer"))),
+                         testing::ValuesIn(methods_of(std::vector{"mlp", "encoder"}, choices_of("method.weights"),
+                                                      std::vector{"exact", "int8"}, choices_of("method.optimizer"))),
                          name_of_choices);
 
 TEST(Captured, EveryTask) {
@@ -205,36 +205,20 @@ TEST(Captured, Convolutions) {
 
 // ---- presets ------------------------------------------------------------------------------------------------------
 
-// The preset's model, method and course, small enough for made-up data.
+// The preset's model, method and course, with sizes of at most those of the small run, for its made-up data.
 RunConfig shrunk(const std::string& preset) {
   RunConfig config = load_config(preset, {});
-  const RunConfig text = text_config(), image = image_config();
-  EncoderConfig& encoder = config.model.encoder;
-  encoder.layers = std::min<int64_t>(encoder.layers, 2);
-  encoder.d_model = text.model.encoder.d_model;
-  encoder.heads = text.model.encoder.heads;
-  encoder.d_ff = text.model.encoder.d_ff;
-  encoder.vocab = text.model.encoder.vocab;
-  encoder.positions = config.model.length = text.model.length;
-  DecoderConfig& decoder = config.model.decoder;
-  const DecoderConfig small = language_config().model.decoder;
-  decoder.layers = std::min<int64_t>(decoder.layers, 2);
-  decoder.d_model = small.d_model;
-  decoder.heads = small.heads;
-  decoder.d_ff = small.d_ff;
-  decoder.vocab = small.vocab;
+  ModelConfig small = small_run(config.model.kind).model;
+  const FieldValues least = field_values(fields_of(small));
+  FieldValues values = field_values(fields_of(config.model));
+  for (auto& [path, value] : values) {
+    if (path != "length" && !path.starts_with(config.model.kind + ".")) continue;
+    if (int64_t* size = std::get_if<int64_t>(&value)) *size = std::min(*size, std::get<int64_t>(least.at(path)));
+    if (std::holds_alternative<std::vector<int64_t>>(value)) value = least.at(path);
+  }
+  set_field_values(fields_of(config.model), values);
+  if (config.model.cnn.residual) config.model.cnn.convolutions = 2;
   config.train.micro_batches = std::min<int64_t>(config.train.micro_batches, 2);
-  config.model.mlp.inputs = image.model.mlp.inputs;
-  config.model.dlrm = clicks_config().model.dlrm;
-  for (int64_t& width : config.model.mlp.hidden) width = std::max<int64_t>(16, width / 32);
-  CnnConfig& cnn = config.model.cnn;
-  const CnnConfig little = convolution_config().model.cnn;
-  cnn.height = little.height;
-  cnn.width = little.width;
-  cnn.widths = little.widths;
-  cnn.strides = little.strides;
-  cnn.convolutions = cnn.residual ? 2 : 1;
-  config.model.vit = patches_config().model.vit;
   TTKinds& tt = config.model.tt;
   for (TTOptions* options : {&tt.attention, &tt.ffn_in, &tt.ffn_out, &tt.classifier, &tt.convolution, &tt.embedding}) {
     options->in_modes.clear();
@@ -246,13 +230,17 @@ RunConfig shrunk(const std::string& preset) {
 }
 
 TEST(Captured, EveryPresetUnderEveryMethod) {
-  const std::vector<std::string> presets = preset_names();
-  ASSERT_FALSE(presets.empty());
+  std::vector<std::pair<std::string, RunConfig>> runs;
+  for (const std::string& preset : preset_names()) runs.emplace_back(preset, shrunk(preset));
+  ASSERT_FALSE(runs.empty());
+  for (const RunConfig& small : small_runs())
+    if (std::none_of(runs.begin(), runs.end(), [&](const auto& run) { return run.second.model.kind == small.model.kind; }))
+      runs.emplace_back(small.model.kind, scripted(small));
   std::set<std::string> seen;  // sizes of one model are the same when they are shrunk
-  for (const std::string& preset : presets)
+  for (const auto& [name, run] : runs)
     for (const NamedMethod& method : named_methods()) {
-      SCOPED_TRACE(preset + " under " + method.id);
-      RunConfig config = shrunk(preset);
+      SCOPED_TRACE(name + " under " + method.id);
+      RunConfig config = run;
       RunConfig key = config;
       key.train = {};
       key.data = {};

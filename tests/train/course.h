@@ -101,7 +101,7 @@ inline RunConfig scripted(RunConfig config) {
   config.train.lr_rank = 3e-2;
   config.train.warmup = std::min<int64_t>(config.train.warmup, 5);
   config.train.eval_every = 15;
-  config.train.batch = has_images(config) ? 14 : 7;  // the last batch of a score is not full
+  config.train.batch = config.model.info().reads == Reads::images ? 14 : 7;  // the last batch of a score is not full
   shrink(config.method);
   config.method.galore.gap = 7;
   config.method.coap.reset_every = 2;

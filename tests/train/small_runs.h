@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -173,10 +174,6 @@ inline RunConfig patches_config() {
   return config;
 }
 
-inline bool has_images(const RunConfig& config) {
-  return config.model.kind == "mlp" || config.model.kind == "cnn" || config.model.kind == "vit";
-}
-
 inline RunConfig text_config() {
   RunConfig config;
   config.model.kind = "encoder";
@@ -202,18 +199,6 @@ inline RunConfig language_config() {
   return config;
 }
 
-// Of a task: classification, binary, language, masked.
-inline RunConfig task_config(const std::string& task) {
-  RunConfig config = task == "language" ? language_config() : text_config();
-  config.model.task = task;
-  if (!config.model.per_token() || task == "language") return config;
-  config.model.encoder.vocab = 24;  // of Pieces
-  config.model.encoder.segments = 0;
-  config.model.encoder.tied = false;
-  config.data.mask_share = 0.2;
-  return config;
-}
-
 inline RunConfig clicks_config() {
   RunConfig config;
   config.model.kind = "dlrm";
@@ -233,6 +218,31 @@ inline RunConfig clicks_config() {
   return config;
 }
 
+// One of each kind of model.
+inline std::vector<RunConfig> small_runs() {
+  return {image_config(), convolution_config(), patches_config(), text_config(), language_config(), clicks_config()};
+}
+
+inline RunConfig small_run(const std::string& kind) {
+  for (const RunConfig& run : small_runs())
+    if (run.model.kind == kind) return run;
+  throw std::invalid_argument("no small run of model.kind " + kind);
+}
+
+// Of a task; where none is its own, that of the encoder.
+inline RunConfig task_config(const std::string& task) {
+  const TaskInfo info = find_task(task);
+  RunConfig config = small_run(info.per_token ? info.per_token : "encoder");
+  config.model.task = task;
+  if (info.classes > 0) config.model.classes = info.classes;
+  if (config.mask_share() == 0) return config;
+  config.model.encoder.vocab = 24;  // of Pieces
+  config.model.encoder.segments = 0;
+  config.model.encoder.tied = false;
+  config.data.mask_share = 0.2;
+  return config;
+}
+
 inline const ComeraState& comera_of(Trainer& trainer) { return dynamic_cast<Comera&>(trainer.engine().method()).state(); }
 
 class Log : public TrainObserver {
@@ -248,9 +258,10 @@ class Log : public TrainObserver {
 };
 
 inline std::shared_ptr<const Dataset> data_of(const RunConfig& config) {
-  if (has_images(config)) return std::make_shared<Blobs>();
+  const Reads reads = config.model.info().reads;
+  if (reads == Reads::images) return std::make_shared<Blobs>();
+  if (reads == Reads::clicks) return std::make_shared<Clicks>();
   if (config.model.per_token()) return std::make_shared<Pieces>();
-  if (config.model.kind == "dlrm") return std::make_shared<Clicks>();
   return std::make_shared<Sentences>();
 }
 

@@ -25,7 +25,7 @@ struct Known {
     if (!config.model.per_token()) return;
     examples = 48 * 8;
     share = 0.75;
-    if (config.model.task == "language") return;
+    if (config.mask_share() == 0) return;
     BatchOptions options = batch_options(config);
     options.mask_share = config.mask_share();
     options.seed = static_cast<uint64_t>(config.train.seed);
@@ -49,7 +49,7 @@ bool is_better(const std::pair<std::string, double>& after, const std::pair<std:
 
 TEST_P(Tasks, TrainsInPlannedMemoryAndImproves) {
   RunConfig config = config_of(GetParam());
-  config.train.steps = config.model.task == "masked" ? 4000 : 300;  // which sees one label in five tokens, and both sides of it
+  config.train.steps = config.mask_share() > 0 ? 4000 : 300;  // which sees one label in five tokens, and both sides of it
   config.method.comera.train_ranks = false;
   const auto device = open_cpu_device(2);
   Course course;
@@ -86,16 +86,6 @@ TEST_P(Tasks, AResumedRunIsTheSame) {
   EXPECT_EQ(difference(end, again), "");
   EXPECT_EQ(course.lines.back(), rest.lines.back()) << "the evaluation";
   for (const std::string& path : {middle, end, again}) std::filesystem::remove(path);
-}
-
-TEST(BinaryTask, TwoClassesOnly) {
-  RunConfig config = config_of("binary");
-  EXPECT_TRUE(config_problems(config).empty());
-  EXPECT_EQ(config.model.outputs(), 1);
-  config.model.classes = 3;
-  const std::vector<Problem> problems = config_problems(config);
-  ASSERT_EQ(problems.size(), 1u);
-  EXPECT_EQ(problems[0].path, "model.classes");
 }
 
 }  // namespace

@@ -180,13 +180,13 @@ TEST(Patches, PlannedIsUsedAndTheLossFalls) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Combination,
-                         testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
-                                          testing::Values("exact", "int8"), testing::ValuesIn(choices_of("method.optimizer"))),
+                         testing::ValuesIn(methods_of(std::vector{"mlp", "encoder"}, choices_of("method.weights"),
+                                                      std::vector{"exact", "int8"}, choices_of("method.optimizer"))),
                          name_of_choices);
 
 TEST(Trainer, ASteadyStepAllocatesNothing) {
   if (!kCounting) GTEST_SKIP() << "allocations are not counted under the sanitizers";
-  for (RunConfig config : {image_config(), convolution_config(), patches_config(), text_config()}) {
+  for (RunConfig config : small_runs()) {
     const auto device = open_device("cpu", 2);
     Engine engine(config, *device);
     engine.allocate();
