@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/config/method.h"
+#include "core/config/tt.h"
 #include "core/layers/fan.h"
 
 namespace comera {

@@ -23,8 +23,6 @@ void compare(RunConfig config, Device& device) {
   config.train.precision = "f64";
   config.train.steps = 12;
   set_each(config.method, "reset_every", int64_t{2});
-  // Above squared rounding errors, which are the whole gradient of a key's bias.
-  config.method.adafactor.eps = config.method.came.eps = 1e-16;
   config.method.comera.prune_every = 4;
   const auto cpu = open_device("cpu", 1);
   Log first, second;
