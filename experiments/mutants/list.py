@@ -476,8 +476,8 @@ m("store.35", ADMIN, "if (row.text(0) != typed_name)", "if (row.text(0) != typed
   "store RunAdmin.PurgeNeedsTheNameAndTakesRowsAndFiles")
 m("store.36", ADMIN, '.rfind("step-", 0) == 0) rest', '.rfind("step-", 0) == 0 && !MUT) rest', "a purge leaves checkpoints that the store does not know",
   "store RunAdmin.PurgeNeedsTheNameAndTakesRowsAndFiles")
-m("store.37", LOCK, "range.l_start = run * kBytes;", "range.l_start = MUT ? 0 : run * kBytes;", "all runs have one lock", "store RunWriter.ALivingWriterHoldsItsLockWhateverHappensToItsFiles")
-m("store.38", LOCK, "== kBytes && last == pid &&", "== kBytes && (MUT || last == pid) &&", "a lock of another process counts as the writer's", "store RunWriter.ALivingWriterHoldsItsLockWhateverHappensToItsFiles")
+m("store.37", LOCK, "range.l_start = run * kPidBytes;", "range.l_start = MUT ? 0 : run * kPidBytes;", "all runs have one lock", "store RunWriter.ALivingWriterHoldsItsLockWhateverHappensToItsFiles")
+m("store.38", LOCK, "== kPidBytes && last == pid &&", "== kPidBytes && (MUT || last == pid) &&", "a lock of another process counts as the writer's", "store RunWriter.ALivingWriterHoldsItsLockWhateverHappensToItsFiles")
 m("store.39", LOCK, "if (!(std::fabs(now_s() - heartbeat) < kHeartbeatFreshS)) return false;", "if (!(std::fabs(now_s() - heartbeat) < kHeartbeatFreshS) && !MUT) return false;",
   "a heart that stopped long ago still counts", "store RunReader.StatusIsComputed")
 m("store.40", RESCUE, 'if (rows.text(4) == "running" && writer_alive', 'if (!MUT && rows.text(4) == "running" && writer_alive', "a rescued checkpoint of a run that trains is moved",
