@@ -105,7 +105,7 @@ def pages(runs):
 
 
 def comera(store, *arguments):
-    return subprocess.run([BIN / "comera", *map(str, arguments), "--store", store], check=True, capture_output=True).stdout
+    return subprocess.run([BIN / "comera", *map(str, arguments), "--store", store], check=True, stdout=subprocess.PIPE).stdout
 
 
 def make_store(folder):

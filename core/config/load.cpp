@@ -53,11 +53,15 @@ namespace {
 
 std::string path_of_config(const std::string& name_or_path) {
   if (name_or_path == "-") return name_or_path;
-  if (fs::exists(name_or_path)) return name_or_path;
+  const bool folder = fs::is_directory(name_or_path);  // of the name of a preset: where somebody keeps its results
+  if (!folder && fs::exists(name_or_path)) return name_or_path;
   const std::vector<std::string> presets = preset_names();
   const std::string stem = fs::path(name_or_path).stem().string();
   if (name_or_path.find('/') == std::string::npos && std::find(presets.begin(), presets.end(), stem) != presets.end())
     return assets_folder() + "/presets/" + stem + ".json";
+  if (folder)
+    throw Error(ErrorCode::config, name_or_path + " is a folder, not a config file", "",
+                "hf:" + name_or_path + " if it holds a model of the transformers library");
   const std::string near = nearest_name(stem, presets);
   if (presets.empty())
     throw Error(ErrorCode::not_found, "no config '" + name_or_path + "'",

@@ -53,6 +53,12 @@ class Layers(CliTest):
         train = self.run_row("layers")["config"]["train"]
         self.assertEqual((train["threads"], train["batch"], train["steps"]), (1, 16, 3))
 
+    def test_a_folder_is_no_config(self):
+        for name in ("demo", "results"):
+            (self.project / name).mkdir(exist_ok=True)
+        self.assertEqual(self.ok_json("config", "show", "demo", cwd=self.project)["config"]["name"], "demo")
+        self.fails(3, "config", "show", "results", match=["results is a folder, not a config file", "hf:results"], cwd=self.project)
+
     def test_mistakes(self):
         self.fails(3, "config", "show", "demo", match=["COMERA_TRAIN_WARMUPS names no setting", "did you mean COMERA_TRAIN_WARMUP"], env={"COMERA_TRAIN_WARMUPS": "5"})
         self.fails(3, "config", "show", "demo", match="train.warmup", env={"COMERA_TRAIN_WARMUP": "many"})
