@@ -274,8 +274,11 @@ class WindowTest(unittest.TestCase):
         self.addCleanup(self.end_programs)
 
     def end_programs(self):
-        failed = not self._outcome.success
+        result = self._outcome.result  # its `success` is that of this clean-up alone
+        failed = any(test is self for test, _ in result.failures + result.errors)
         for program in self.programs:
+            if failed and program.process.poll() is not None:
+                print(f"the program ended with {program.process.returncode}: {program.said()}")
             if program.process.poll() is None:
                 if failed:
                     self.display.picture(f"failed-{self.id().split('.')[-1]}")
