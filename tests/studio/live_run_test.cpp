@@ -149,7 +149,7 @@ TEST(LiveRun, WhatHappensIsLoggedAndMarked) {
   EXPECT_EQ(view.rank_drops.last(), 10);
   EXPECT_EQ(view.log.back().text, "the disk is full");
   const std::string& fell = view.log[view.log.size() - 2].text;
-  EXPECT_EQ(fell.substr(0, fell.rfind(' ')), fewer.ranks[0].name + " bond 1: rank 30 -> 20, sum");
+  EXPECT_EQ(fell.substr(0, fell.rfind(' ')), fewer.ranks[0].name + " bond 1: 30 -> 20, sum");
 }
 
 TEST(Actions, PauseAndResume) {

@@ -314,15 +314,19 @@ TEST_F(Clicked, TheLogHasRoomForItsUsualLines) {
   frame();
   const std::string layer = stage_.script->snapshot->ranks[0].name;
   say([](Snapshot& s) { s.step = 906; });
-  stage_.script->records.ranks.push_back({905, layer, 1, 29});
+  auto& ranks = stage_.script->records.ranks;
+  ranks.push_back({903, "enc5.attn.q", 1, 4000});  // so that the sum has as many figures as that of six encoders
+  ranks.push_back({903, "enc5.attn.q", 4, 26});
+  ranks.push_back({904, "enc5.attn.q", 4, 25});
+  ranks.push_back({905, layer, 1, 29});
   stage_.script->records.events.push_back({0, 906, "truncation", 0, R"({"entries_before": 303408, "entries_after": 272048})"});
   for (int i = 0; i < 6; ++i) frame();
   const ImGuiWindow* lines = nullptr;
   for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
     if (window->WasActive && std::string(window->Name).find("/lines_") != std::string::npos) lines = window;
   ASSERT_NE(lines, nullptr);
-  for (const std::string& line :
-       {std::string("late stage (steps)"), layer + " bond 1: rank 30 -> 29, sum ", std::string("pruned: 303,408 -> 272,048")}) {
+  for (const std::string& line : {std::string("late stage (steps)"), std::string("enc5.attn.q bond 4: 26 -> 25, sum 4,"),
+                                  layer + " bond 1: 30 -> 29, sum ", std::string("pruned: 303,408 -> 272,048")}) {
     const NamedItem* item = find("log:" + line);
     ASSERT_NE(item, nullptr) << line;
     EXPECT_LT(item->high.x, lines->WorkRect.Max.x) << item->name;

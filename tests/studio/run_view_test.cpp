@@ -127,7 +127,7 @@ TEST(RunViewTest, TheSumOfRanksStandsBeforeTheBonds) {
   records.ranks = {{0, "a", 1, 30}, {0, "b", 2, 20}, {20, "a", 1, 28}, {20, "b", 2, 19}};
   view.take(std::make_shared<const Snapshot>(s), records);
   ASSERT_FALSE(view.log.empty());
-  EXPECT_EQ(view.log.back().text, "ranks fell by 3, sum 47: a bond 1: rank 30 -> 28, b bond 2: rank 20 -> 19");
+  EXPECT_EQ(view.log.back().text, "ranks fell by 3, sum 47: a bond 1: 30 -> 28, b bond 2: 20 -> 19");
 }
 
 // Ranks that come back are a mark and a line of the log, not a fall.

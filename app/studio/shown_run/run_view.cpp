@@ -257,8 +257,8 @@ void RunView::take_ranks(const std::vector<RankRow>& rows) {
         fell += before - row.rank;
         if (before > row.rank) drops.push_back({step, row.layer, row.bond, before, row.rank});
         if (before > row.rank && ++bonds <= kDropsNamed)
-          which += (which.empty() ? "" : ", ") + row.layer + " bond " + std::to_string(row.bond) + ": rank " + std::to_string(before) +
-                   " -> " + std::to_string(row.rank);
+          which += (which.empty() ? "" : ", ") + row.layer + " bond " + std::to_string(row.bond) + ": " + std::to_string(before) + " -> " +
+                   std::to_string(row.rank);
         if (before == row.rank) continue;
       }
       ranks.append(x, static_cast<double>(row.rank));
