@@ -98,8 +98,10 @@ void Runner::publish(bool force) {
 void Runner::show_speed() {
   double step_ms = recorder_.recent_step_ms();
   if (step_ms <= 0) return;
-  if (start_.watched && seconds_since(began_) > kSettledSeconds && snapshot_.phase == Phase::running)
-    snapshot_.gemm_share = gemm_share(trainer_->engine().step_work().gemm_flops / 1e9, step_ms, device_rates());
+  if (start_.watched && seconds_since(began_) > kSettledSeconds && snapshot_.phase == Phase::running) {
+    const double share = gemm_share(trainer_->engine().step_work().gemm_flops / 1e9, step_ms, device_rates());
+    snapshot_.gemm_share = share <= 1 ? share : 0;  // above: the rate was measured while other programs took the cores
+  }
   if (const double limit = trainer_->config().train.max_steps_per_s; limit > 0) step_ms = std::max(step_ms, 1000 / limit);
   snapshot_.steps_per_s = 1000 / step_ms;
   snapshot_.tokens_per_s = snapshot_.steps_per_s * recorder_.mean_tokens();
