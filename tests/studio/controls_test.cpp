@@ -27,6 +27,14 @@ TEST_F(LiveControls, ThePaceOfTheLateStageIsAnEditOfWholeSteps) {
   EXPECT_EQ(config.method.comera.late_halving, static_cast<int64_t>(steps));
 }
 
+// The log shows each: a value with more digits than a hand can set would not have room there.
+TEST_F(LiveControls, ASlidValueHasThreeDigits) {
+  stage_.begin_run(Phase::running);
+  click("method.comera.target");
+  ASSERT_FALSE(stage_.script->posted.empty());
+  EXPECT_LE(std::get<EditCommand>(stage_.script->posted.back()).value.size(), std::string("0.525").size());
+}
+
 // Every setting that may change live has its slider or switch, and what it posts is accepted.
 TEST(LiveControlsOfAll, EveryLiveSettingIsThere) {
   std::vector<std::vector<std::string>> methods = {{}, {"method.comera.mode=paper"}};

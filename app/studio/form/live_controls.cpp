@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 #include "app/format.h"
@@ -18,6 +19,13 @@ std::string as_text(double value, bool whole) {
   char text[32];
   std::snprintf(text, sizeof text, whole ? "%.0f" : "%.6g", value);
   return text;
+}
+
+// What a hand can set: more digits would only fill the log. A typed value keeps all of its own.
+double three_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return std::atof(text);
 }
 
 // The requested edit that is not in effect yet; null = none.
@@ -136,17 +144,16 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   ImGui::PushID(path.c_str());
   ImGui::BeginDisabled(!run);
   const float box = em(5.4f);
+  const double end = std::max(high, rounded(std::atof(in_effect.c_str())));
   const auto move = [&] {
     Drag& moved = ui.drags[path];
-    moved.value = rounded(value);
+    moved.value = look.whole || value <= look.low || value >= end ? rounded(value) : std::clamp(three_digits(value), look.low, end);
     if (look.replans || !run || ImGui::GetTime() < moved.next_post || (!moved.posted && as_text(moved.value, look.whole) == in_effect))
       return;
     run->edit(path, as_text(moved.value, look.whole), std::exchange(moved.posted, true));
     moved.next_post = ImGui::GetTime() + kPostEvery;
   };
-  if (slim_slider("##slider", value, look.low, std::max(high, rounded(std::atof(in_effect.c_str()))), look.logarithmic,
-                  ImGui::GetContentRegionAvail().x - box - em(0.5f)))
-    move();
+  if (slim_slider("##slider", value, look.low, end, look.logarithmic, ImGui::GetContentRegionAvail().x - box - em(0.5f))) move();
   const bool slid = ImGui::IsItemDeactivated();
   if (look.replans && run && (ImGui::IsItemActive() || ui.drags.contains(path)))
     ask_memory(ui, *run, path, as_text(rounded(value), look.whole), look);
