@@ -96,6 +96,8 @@ bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = null
     if (!start.store.empty()) start.store = paths::ensure_folder_of(start.store);
     ui.last_start = start;
     ui.dense_twin_of.clear();
+    std::erase_if(ui.toasts,
+                  [](const Toast& one) { return one.id == kDemoFinished; });  // lies over what the new run shows; the menu offers the same
     const RunConfig config = start.config;
     const std::string store = start.store;
     bring_forward(ui, std::make_unique<LiveRun>(ui.open_session(std::move(start)), config, std::move(base), store), behind);

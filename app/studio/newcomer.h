@@ -20,7 +20,8 @@ void train_dense_twin(UiState& ui);
 // Why this is not possible; null = possible.
 const char* no_dense_twin(const UiState& ui);
 void tick_dense_twin(UiState& ui);
-// Called when the demo has finished.
+// Called when the demo has finished. The offer stays until it is dismissed or another run begins.
+inline constexpr const char* kDemoFinished = "demo-finished";  // id of its toast
 void offer_dense_twin(UiState& ui);
 
 // True if the user has neither moved the size target nor dismissed the hint, and moving it would take effect now.

@@ -149,7 +149,8 @@ TEST_F(DenseTwin, IsOfferedAtTheEndOfTheDemoAndComparedAtItsOwn) {
   ASSERT_FALSE(ui().toasts[0].offers.empty());
   EXPECT_EQ(ui().toasts[0].offers[0].label, "Train the dense twin and compare");
   const int64_t steps = ui().shown().snapshot->total_steps;
-  ui().toasts[0].offers[0].act(ui());
+  const auto act = ui().toasts[0].offers[0].act;
+  act(ui());
   const RunConfig& config = stage_->started.config;
   EXPECT_EQ(config.method.weights, "dense");
   EXPECT_EQ(config.method.optimizer, "adamw");
@@ -163,6 +164,14 @@ TEST_F(DenseTwin, IsOfferedAtTheEndOfTheDemoAndComparedAtItsOwn) {
   ASSERT_EQ(ui().compare.runs.size(), 2u);
   EXPECT_EQ(ui().compare.baseline, "r-twin");
   EXPECT_TRUE(ui().compare.find("r-demo"));
+}
+
+TEST_F(DenseTwin, IsOfferedUntilAnotherRunBegins) {
+  finish_demo();
+  ASSERT_EQ(ui().toasts.size(), 1u);
+  ASSERT_TRUE(start_preset(ui(), "demo"));
+  stage_->frames();
+  EXPECT_TRUE(ui().toasts.empty());
 }
 
 TEST_F(DenseTwin, IsNotComparedWhereItDidNotFinish) {
