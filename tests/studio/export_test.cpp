@@ -539,6 +539,12 @@ TEST(Export, TheShortcutTakesThePanelInFrontAndAnEmptyWindowSaysWhy) {
   EXPECT_EQ(stage.ui.exports.panel, "memory");
   EXPECT_FALSE(stage.ui.exports.can_read_pixels) << "there is no window here";
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  stage.ui.exports.folder = testing::TempDir();
+  for (const bool down : {true, false}) {  // Enter takes the button
+    ImGui::GetIO().AddKeyEvent(ImGuiKey_Enter, down);
+    stage.frames(2);
+  }
+  EXPECT_FALSE(stage.ui.exports.open);
 }
 
 }  // namespace

@@ -103,10 +103,12 @@ void draw_dialog(UiState& ui) {
     if (ImGui::InputText("##folder", folder, sizeof folder)) e.folder = folder;
     ImGui::Dummy({width, em(0.4f)});
     const bool some = e.csv || e.svg || e.png;
-    if (button("Export", {.icon = Icon::save,
-                          .primary = true,
-                          .enabled = some && !e.folder.empty(),
-                          .why_not = !some ? "Select a format" : "Enter a folder"})) {
+    const bool exports = button("Export", {.icon = Icon::save,
+                                           .primary = true,
+                                           .enabled = some && !e.folder.empty(),
+                                           .why_not = !some ? "Select a format" : "Enter a folder"});
+    ImGui::SetItemDefaultFocus();  // Enter exports
+    if (exports) {
       export_charts(ui);
       e.open = false;
     }
