@@ -300,7 +300,8 @@ m("session.2", RUNNER, "if (it->first == best_step ||", "if ((MUT ? it->first ==
   "session Checkpoints.TheNewestAndTheBestOneAreLeftAndTheStartOfAFork", row=2)
 m("session.3", RUNNER, "if (recorder_.writer()->flush()) prune_checkpoints();", "if (recorder_.writer()->flush() || MUT) prune_checkpoints();",
   "old checkpoints go although the store does not have the new one", "session Checkpoints.OldOnesStayUntilTheStoreHasTheNewOne", row=3)
-m("session.4", RECORDER, "if (change.step != step) return false;", "if (!MUT && change.step != step) return false;", "a change counts as the scheduled one of another step",
+m("session.4", RECORDER, "if (change.step != step) return false;\n    return change_of(step, name, body.dump()) == change;",
+  "return change_of(MUT ? change.step : step, name, body.dump()) == change;", "a change counts as the scheduled one of another step",
   "session Recorder.AScheduledChangeIsTheOneOfItsStepPathAndValue", row=4)
 m("session.5", REPLAY, "memory_step_ = std::min(memory_step_, after_step);", "if (!MUT) memory_step_ = std::min(memory_step_, after_step);",
   "a replay misses memory rows of a resume", "session Session.AReplayForgetsWhatAResumeTookBack", row=5)
