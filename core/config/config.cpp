@@ -296,6 +296,8 @@ constexpr Refusal kRefusals[] = {
 
 }  // namespace
 
+std::vector<ModelMatrix> RunConfig::trains() const { return tensorised() ? matrices_of(model) : std::vector<ModelMatrix>(); }
+
 std::vector<Problem> config_problems(const RunConfig& config) {
   RunConfig copy = config;
   std::vector<Problem> problems;

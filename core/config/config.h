@@ -64,6 +64,7 @@ struct RunConfig {
   void fields(FieldVisitor& v);
 
   bool tensorised() const { return method.weights == "tt"; }
+  std::vector<ModelMatrix> trains() const;  // of the model, that may be tensor trains; none with other weights
   DType dtype() const { return train.precision == "f64" ? DType::f64 : DType::f32; }
   int64_t part_batch() const { return train.batch / train.micro_batches; }  // S of a part
   double mask_share() const { return model.task == "masked" ? data.mask_share : 0; }

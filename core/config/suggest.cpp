@@ -55,8 +55,7 @@ int64_t nearest_divisor(int64_t size, int64_t value) {
 
 std::map<std::string, std::vector<int64_t>> chosen_modes(const RunConfig& config) {
   Chooser chooser;
-  if (!config.tensorised()) return {};
-  for (const ModelMatrix& matrix : matrices_of(config.model)) chooser.add(matrix, config.model.tt.*matrix.options);
+  for (const ModelMatrix& matrix : config.trains()) chooser.add(matrix, config.model.tt.*matrix.options);
   return chooser.finish();
 }
 

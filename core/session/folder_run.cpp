@@ -39,7 +39,7 @@ std::optional<std::string> folder_named(const std::string& name) {
 FolderRun folder_run(const std::string& folder, const std::vector<std::string>& sets, std::optional<double> tt_error) {
   const RunConfig of_folder = config_of_folder(folder, value_in(sets, "model.task").value_or(""));
   FolderRun run{load_config(settings_of(of_folder), folder, sets), {}};
-  if (tt_error && !run.config.tensorised())
+  if (tt_error && run.config.trains().empty())
     throw Error(ErrorCode::usage, "--tt-error needs tensor trains", "method.weights is " + run.config.method.weights,
                 "add --set method.weights=tt, or --method comera");
   const bool classes_are_open =

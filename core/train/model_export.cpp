@@ -149,9 +149,7 @@ struct KnownModel {
   std::vector<double> logits;
 };
 
-bool is_tied(const ModelConfig& model) {
-  return model.kind == "decoder" ? model.decoder.tied : model.task == "masked" && model.encoder.tied;
-}
+bool is_tied(const ModelConfig& model) { return model.per_token() && model.info().tied; }
 void untie(ModelConfig& model) { model.decoder.tied = model.encoder.tied = false; }
 
 KnownModel read_known_model(const std::string& path) {

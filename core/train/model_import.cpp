@@ -86,7 +86,7 @@ RunConfig config_of_folder(const std::string& path, const std::string& task) {
   RunConfig config;
   config.model = model_of_folder(HuggingFaceFolder(path), task);
   config.method.weights = "dense";
-  if (config.model.kind == "vit") {
+  if (config.model.info().reads == Reads::images) {
     const PixelScale scale = pixel_scale_of_folder(path);
     config.data.pixel_mean = scale.mean, config.data.pixel_std = scale.std;
   }
@@ -101,7 +101,7 @@ bool brings_no_head(const std::string& path, const RunConfig& config) { return n
 FolderWeights read_weights(const std::string& path, RunConfig& config, std::optional<double> tt_error) {
   const HuggingFaceFolder folder(path);
   FolderWeights weights{.path = path, .fresh = read_folder(folder, config.model, {})};
-  if (!config.tensorised()) return weights;
+  if (config.trains().empty()) return weights;
   const std::unique_ptr<Device> device = open_device("cpu");
   const Engine engine(with_small_batch(config), *device);
   const auto trains = std::make_shared<std::map<std::string, TrainOfMatrix>>();
@@ -130,7 +130,7 @@ void write_start(const FolderWeights& weights, const RunConfig& config, const st
   const std::unique_ptr<Device> device = open_device("cpu");
   Engine engine(with_small_batch(config), *device);
   engine.allocate();
-  if (config.tensorised()) cut_to(engine, weights.ranks);
+  if (!weights.ranks.empty()) cut_to(engine, weights.ranks);
   std::set<std::string> trains;
   for (const RankLayer& layer : engine.params().rank_layers()) {
     if (!weights.trains || !weights.trains->contains(layer.name)) continue;
