@@ -9,6 +9,7 @@ if(TARGET comera-studio)
   list(APPEND programs comera-studio)
   install(FILES cmake/package/comera-studio.desktop DESTINATION share/applications)
   install(FILES cmake/package/comera-studio.svg DESTINATION share/icons/hicolor/scalable/apps)
+  install(FILES assets/recorded/runs.db DESTINATION share/comera/assets/recorded)
 endif()
 install(TARGETS ${programs} RUNTIME DESTINATION bin)
 install(DIRECTORY assets/data assets/presets assets/vocab DESTINATION share/comera/assets

@@ -67,6 +67,7 @@ def main():
             entry = (place / "share/applications/comera-studio.desktop").read_text(encoding="utf-8")
             expect("the desktop entry", "\nExec=comera-studio\n" in entry, entry)
             expect("its icon", (place / "share/icons/hicolor/scalable/apps/comera-studio.svg").exists())
+            expect("the recorded run", (place / "share/comera/assets/recorded/runs.db").exists())
 
         # The program of the build folder, copied: alone, then with its assets beside it, then told where they are.
         copied = folder / "copy/comera"
