@@ -108,6 +108,7 @@ void draw_dialog(UiState& ui) {
                                            .enabled = some && !e.folder.empty(),
                                            .why_not = !some ? "Select a format" : "Enter a folder"});
     ImGui::SetItemDefaultFocus();  // Enter exports
+    if (ImGui::IsWindowAppearing()) ImGui::SetNavCursorVisible(true);
     if (exports) {
       export_charts(ui);
       e.open = false;

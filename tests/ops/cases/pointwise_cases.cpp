@@ -155,14 +155,8 @@ struct Waist {
 };
 
 void add_waists(std::vector<Case>& cases) {
-  for (const Waist& w : {Waist{3, 4, 9, 5},
-                         {1, 2, 1, 1},
-                         {70, 31, 100, 30},
-                         {2100, 2, 3, 2},
-                         {40, 70, 33, 68},
-                         {0, 3, 4, 2},
-                         {600, 31, 300, 18},
-                         {5, 8, 1000, 64}})
+  for (const Waist& w :
+       {Waist{3, 4, 9, 5}, {1, 2, 1, 1}, {70, 31, 100, 30}, {2100, 2, 3, 2}, {40, 70, 33, 68}, {0, 3, 4, 2}, {60, 9, 260, 5}})
     add_case(cases, "waist_" + Shape{w.tokens, w.a, w.wide, w.b}.text(), [w](Runner& r, auto type) {
       using T = decltype(type);
       const double near = tolerance<T>(1e-4, 1e-12);
