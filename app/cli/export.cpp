@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 struct ExportOptions {
   std::string run, to, output, base, names = "own", draw = "curves", theme = "light", config, name, dtype = "float32";
-  std::vector<std::string> sets, metrics;
+  std::vector<std::string> sets, metrics, paths;  // paths: to import
   bool dense = false, folded = false, wide = false;
   int64_t step = -1;
   int scale = 2;
@@ -190,6 +190,36 @@ int import_file(const Context& context, const ExportOptions& options) {
   return 0;
 }
 
+// Several files at once, as the stores of many machines. Each is all or nothing; what is here already is left as it is.
+int import_files(const Context& context, const ExportOptions& options) {
+  if (!options.config.empty() || !options.sets.empty() || !options.name.empty())
+    throw Error(ErrorCode::usage, "--config, --set and --name are for one file",
+                counted(static_cast<int64_t>(options.paths.size()), "file") + " are given", "import the file alone");
+  const std::string store = store_path(context);
+  Imported all;
+  for (const std::string& path : options.paths) {
+    std::error_code ignored;
+    if (fs::equivalent(store, path, ignored)) {  // FOLDER/*.db may name it too
+      all.notes.push_back(path + " is the store itself");
+      continue;
+    }
+    if (path == "-" || is_model_folder(path) || fs::path(path).extension() == ".safetensors")
+      throw Error(ErrorCode::usage, path + " cannot be imported together with others", path == "-" ? "stdin is one file" : "it is a model",
+                  "import it alone");
+    const Imported imported = import_any(store, path);
+    all.ids.insert(all.ids.end(), imported.ids.begin(), imported.ids.end());
+    for (const std::string& text : imported.notes) all.notes.push_back(fs::path(path).filename().string() + ": " + text);
+    all.points += imported.points;
+  }
+  if (context.json) {
+    print_json({{"runs", all.ids}, {"points", all.points}, {"notes", all.notes}});
+    return 0;
+  }
+  for (const std::string& text : all.notes) note(context, text);
+  for (const std::string& id : all.ids) std::cout << id << "\n";
+  return 0;
+}
+
 }  // namespace
 
 void add_export(Verb& program, Context& context) {
@@ -225,11 +255,15 @@ void add_export(Verb& program, Context& context) {
   export_verb.flag("--wide", options->wide, "csv: one column per metric");
   export_verb.does([&context, options] { return export_run(context, *options); });
   Verb import_verb = program.verb("import", "import TensorBoard event files, csv, another database, a safetensors model or a model folder");
-  import_verb.option("path", options->run, "file or folder; - for stdin: CSV, an event file, a database").required();
+  import_verb.option("path", options->paths, "file or folder, or several; - for stdin: CSV, an event file, a database").required();
   import_verb.option("--name", options->name, "name of the new run");
   import_verb.option("--config", options->config, "preset or config file, for a model that contains none");
   import_verb.option("--set", options->sets, "path=value: changes a setting of that config").take_all();
-  import_verb.does([&context, options] { return import_file(context, *options); });
+  import_verb.does([&context, options] {
+    if (options->paths.size() > 1) return import_files(context, *options);
+    options->run = options->paths.front();
+    return import_file(context, *options);
+  });
 }
 
 }  // namespace comera::cli

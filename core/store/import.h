@@ -19,8 +19,8 @@ Imported import_csv(const std::string& store, const std::string& path, const std
 // An event file, or a folder: each folder with event files in it becomes a run.
 Imported import_tfevents(const std::string& store, const std::string& path, const std::string& name = "");
 // Every run of another store (of this version or an older one; it is not changed). They keep id, status and tags; an id
-// that is taken by another run gets a new one, a run that is already here is left out. Checkpoints stay with the other
-// store: two stores must not own one file.
+// that is taken by another run gets a new one, a run that is already here is left as it is, also under such an id. Checkpoints stay with
+// the other store: two stores must not own one file.
 Imported import_store(const std::string& store, const std::string& path);
 // By content, not by name.
 Imported import_any(const std::string& store, const std::string& path, const std::string& name = "");

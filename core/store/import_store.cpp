@@ -47,6 +47,15 @@ struct OtherRun {
   double created = 0;
 };
 
+// The id that this run has in our store, by an earlier import also another one than its own; "" = it is not here.
+std::string id_here(const Database& db, const OtherRun& run) {
+  Statement same(db, "SELECT created FROM main.runs WHERE id = ?");
+  if (!same.bind(run.id).step()) return "";
+  if (same.real(0) == run.created) return run.id;
+  Statement renamed(db, "SELECT id FROM main.runs WHERE created = ? AND config = (SELECT config FROM other.runs WHERE run = ?)");
+  return renamed.bind(run.created, run.key).step() ? renamed.text(0) : "";
+}
+
 void copy_run(Database& db, const OtherRun& run) {
   static const std::string columns =
       "name, created, message, heartbeat, active_s, seed, device, data_fingerprint, fork_step, step, total_steps, stage, train_loss, "
@@ -91,14 +100,12 @@ Imported import_store(const std::string& store, const std::string& path) {
     Statement all(*db, "SELECT run, id, name, parent, created FROM other.runs ORDER BY created, run");
     while (all.step()) runs.push_back({all.integer(0), all.text(1), all.text(2), all.text(3), "", all.real(4)});
     for (OtherRun& run : runs) {
-      Statement here(*db, "SELECT created FROM main.runs WHERE id = ?");
-      if (!here.bind(run.id).step())
-        run.new_id = run.id;
-      else if (here.real(0) == run.created)
-        imported.notes.push_back("run " + run.id + " (" + run.name + ") is already here");
+      const std::string here = id_here(*db, run);
+      if (!here.empty())
+        imported.notes.push_back("run " + here + " (" + run.name + ") is already here");
       else
-        run.new_id = unused_run_id(*db);
-      new_ids[run.id] = run.new_id.empty() ? run.id : run.new_id;
+        run.new_id = find_run(*db, run.id) == 0 ? run.id : unused_run_id(*db);
+      new_ids[run.id] = here.empty() ? run.new_id : here;
     }
     for (OtherRun& run : runs) {
       if (run.new_id.empty()) continue;

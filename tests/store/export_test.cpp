@@ -334,6 +334,9 @@ TEST(Import, AnotherStore) {
   const Imported clash = import_store(folder.store(), other);
   ASSERT_EQ(clash.ids.size(), 1u);
   EXPECT_NE(clash.ids[0], rich);
+  const Imported again = import_store(folder.store(), other);
+  EXPECT_TRUE(again.ids.empty()) << "it is here under its new id";
+  EXPECT_TRUE(has(again.notes.at(0), {clash.ids[0].c_str(), "is already here"}));
   EXPECT_EQ(to.runs().size(), 4u);
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
     EXPECT_EQ(entry.path().string().find(".import-"), std::string::npos) << "a copy was left behind";
