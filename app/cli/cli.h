@@ -93,6 +93,7 @@ void add_eval(Verb& program, Context& context);   // eval, predict
 void add_generate(Verb& program, Context& context);
 void add_plan(Verb& program, Context& context);
 void add_duel(Verb& program, Context& context);
+void add_sweep(Verb& program, Context& context);
 void add_config(Verb& program, Context& context);
 void add_data(Verb& program, Context& context);
 void add_doctor(Verb& program, Context& context);

@@ -36,6 +36,16 @@ const std::map<std::string, const char*>& examples() {
       {"duel",
        "  comera duel demo --methods adamw,galore,comera --steps 1000\n"
        "  comera duel demo --memory 32MiB --seeds 3 --set train.max_steps_per_s=0 -o pareto.svg"},
+      {"sweep",
+       "  comera sweep lr.json --plan\n"
+       "  comera sweep lr.json --jobs 2\n"
+       "  comera sweep lr.json --slurm FOLDER\n"
+       "with lr.json, for example:\n"
+       "  {\"base\": \"demo\", \"set\": {\"train.steps\": 1000, \"train.max_steps_per_s\": 0},\n"
+       "   \"grid\": {\"train.lr_core\": [1e-3, 3e-3], \"method.comera.target\": [0.2, 0.5]}, \"seeds\": [1, 2, 3]}\n"
+       "or with draws, of which the best half of each rung continues:\n"
+       "  {\"base\": \"demo\", \"random\": {\"runs\": 16, \"seed\": 1, \"ranges\": {\"train.lr_core\": {\"log\": [1e-4, 1e-2]}}},\n"
+       "   \"halving\": {\"metric\": \"val_accuracy\", \"rungs\": [200, 400, 800], \"keep\": 0.5}}"},
       {"runs",
        "  comera runs list\n"
        "  comera runs show RUN\n"
@@ -65,6 +75,7 @@ const std::map<std::string, const char*>& examples() {
        "  comera export RUN --to png --scale 4 --draw tensor-trains --step 500 -o diagram.png"},
       {"import",
        "  comera import logs/events.out.tfevents.123 --name baseline\n"
+       "  comera import sweep/*.db --store merged.db\n"
        "  comera import model.safetensors --config encoder2-nli\n"
        "  comera import llama-folder --set method.weights=lora"},
       {"reproduce", "  comera reproduce RUN"},

@@ -73,6 +73,7 @@ int run(int argc, char** argv) {
   add_generate(program, context);
   add_plan(program, context);
   add_duel(program, context);
+  add_sweep(program, context);
   add_runs(program, context);
   add_export(program, context);
   add_reproduce(program, context);

@@ -15,7 +15,7 @@ from pathlib import Path
 from support import BIN, QUICK, CliTest, environment, tiny_encoder
 
 NUMBER = (int, float)
-VERBS = ["train", "resume", "fork", "eval", "predict", "plan", "duel", "runs", "get", "ranks", "query", "export", "import", "reproduce", "data", "config", "bench", "doctor", "completion"]
+VERBS = ["train", "resume", "fork", "eval", "predict", "plan", "duel", "sweep", "runs", "get", "ranks", "query", "export", "import", "reproduce", "data", "config", "bench", "doctor", "completion"]
 
 
 class Json(CliTest):
