@@ -306,13 +306,11 @@ class Training {
         const size_t number = next++;
         const RunConfig& config = *tasks[number];
         const SweepRun* run = stored.find(config, data_of_);
-        const bool over = run && run->is_over(step);
-        if (!over && std::any_of(failures_.begin(), failures_.end(), [&](const Failure& failure) { return failure.name == config.name; }))
-          continue;
-        if (over || !first) {
+        if (run && run->is_over(step)) {
           if (first) note(context_, place(number, tasks) + ": " + run->row.status + " already, run " + run->row.id);
-          if (over) continue;
+          continue;
         }
+        if (std::any_of(failures_.begin(), failures_.end(), [&](const Failure& failure) { return failure.name == config.name; })) continue;
         start(jobs, number, config, run, step);
         note(context_, place(number, tasks) + (run ? ": continues run " + run->row.id : ""));
         continue;
