@@ -36,8 +36,7 @@ class SweepReader {
     if (json_.contains("set"))
       for (const auto& [path, value] : object(json_["set"], "set").items())
         sweep.set.emplace_back(setting(path, value, "set"), value.dump());
-    if (json_.contains("grid") && json_.contains("random"))
-      fail("grid and random are both given", "a sweep has either", "leave one out");
+    if (json_.contains("grid") && json_.contains("random")) fail("grid and random are both given", "a sweep has either", "leave one out");
     if (json_.contains("grid")) read_grid(sweep);
     if (json_.contains("random")) read_random(sweep);
     if (json_.contains("seeds")) read_seeds(sweep);

@@ -336,7 +336,7 @@ TEST(Import, AnotherStore) {
   EXPECT_NE(clash.ids[0], rich);
   const Imported again = import_store(folder.store(), other);
   EXPECT_TRUE(again.ids.empty()) << "it is here under its new id";
-  EXPECT_TRUE(has(again.notes.at(0), {clash.ids[0].c_str(), "is already here"}));
+  EXPECT_TRUE(has(again.notes.at(1), {clash.ids[0].c_str(), "is already here"}));
   EXPECT_EQ(to.runs().size(), 4u);
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
     EXPECT_EQ(entry.path().string().find(".import-"), std::string::npos) << "a copy was left behind";
