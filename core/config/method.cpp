@@ -105,6 +105,13 @@ void LteConfig::fields(FieldVisitor& v) {
            .more = "Off: as published. The layers behind the blocks are trained in any case."});
 }
 
+void MethodConfig::take_shaping(const MethodConfig& from) {
+  const double decay = adam.weight_decay;
+  static_cast<OptimizerSettings&>(*this) = from;
+  adam.weight_decay = decay;
+  lora = from.lora;
+}
+
 void MethodConfig::fields(FieldVisitor& v) {
   std::vector<Choice> choices;
   each_weights(*this, [&](const auto& own) { choices.push_back(own.info().choice); });

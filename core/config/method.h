@@ -113,6 +113,9 @@ struct MethodConfig : OptimizerSettings {
   }
 
   void fields(FieldVisitor& v);
+  // Takes those live settings by which states have their shapes or calls their arguments; a step reads the others, weight decay among them,
+  // from its scalars.
+  void take_shaping(const MethodConfig& from);
   WeightsInfo chosen_weights() const;  // of `weights`; an empty one where there is none of that name
 };
 

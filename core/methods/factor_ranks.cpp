@@ -19,6 +19,11 @@ std::vector<double> lengths(Device& device, const LoraFactors& factors) {
 
 }  // namespace
 
+std::optional<int64_t> new_factor_rank(const MethodConfig& now, const MethodConfig& wanted, ParamSet& params) {
+  if (now.lora.rank == wanted.lora.rank || lora_factors(params).empty()) return {};
+  return wanted.lora.rank;
+}
+
 FactorEntries entries_at_rank(Device& device, ParamSet& params, int64_t rank) {
   FactorEntries out;
   for (const LoraFactors& factors : lora_factors(params)) {

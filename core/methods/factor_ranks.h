@@ -1,10 +1,14 @@
 // Another rank of LoRA's factors while a run trains (METHODS.md 4.1).
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "core/methods/rank_resize.h"
 
 namespace comera {
+
+// The rank of the factors under `wanted`, where the model has some and it is another one than now; else none.
+std::optional<int64_t> new_factor_rank(const MethodConfig& now, const MethodConfig& wanted, ParamSet& params);
 
 // The directions k of A (r, I) and B (O, r) that stay at `rank`: those with the largest |a_k| |b_k|, in their order; more become new ones.
 FactorEntries entries_at_rank(Device& device, ParamSet& params, int64_t rank);

@@ -453,11 +453,10 @@ void Engine::reshape(const std::function<void(Memory&, Ctx&)>& change) {
 }
 
 void Engine::change_method(const MethodConfig& method, int64_t step) {
-  const int64_t rank = method.lora.rank;
-  const bool factors = config_.method.lora.rank != rank && !lora_factors(params_).empty();
-  const FactorEntries entries = factors ? entries_at_rank(device_, params_, rank) : FactorEntries();
+  const std::optional<int64_t> rank = new_factor_rank(config_.method, method, params_);
+  const FactorEntries entries = rank ? entries_at_rank(device_, params_, *rank) : FactorEntries();
   reshape([&](Memory& memory, Ctx& ctx) {
-    if (factors) {
+    if (rank) {
       resize_factors(device_, memory, params_, *optimizer_, ctx, entries);
       draw_new_directions(device_, params_, entries, static_cast<uint64_t>(config_.train.seed), step);
     }

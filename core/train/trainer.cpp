@@ -123,13 +123,9 @@ MemoryByPurpose Trainer::planned_with(const std::string& path, const std::string
   return engine_.planned_with(method_wanted(changed));
 }
 
-// The other live settings, weight decay among them, are read from the step's scalars.
 MethodConfig Trainer::method_wanted(const RunConfig& config) const {
   MethodConfig wanted = engine_.config().method;
-  const double decay = wanted.adam.weight_decay;
-  static_cast<OptimizerSettings&>(wanted) = config.method;
-  wanted.adam.weight_decay = decay;
-  wanted.lora = config.method.lora;
+  wanted.take_shaping(config.method);
   return wanted;
 }
 
