@@ -56,7 +56,7 @@ struct ThreadPool::State {
   // Written by the calling thread before it raises a worker's ticket; read by who has claimed a piece.
   Task task{};
   int64_t count = 0, pieces = 0;
-  bool stop = false;
+  std::atomic<bool> stop{false};  // a worker that comes late reads it at any time
 
   uint64_t region = 0;          // number of the region, from 1
   Counter running;              // pieces of workers that are not done
