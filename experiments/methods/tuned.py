@@ -8,7 +8,7 @@ for each on validation rows, then three seeds. Accuracy or perplexity, memory by
     python3 experiments/methods/tuned.py draw  --store tuned.db --set image > pareto.svg
 
 `run` and `time` leave out what is there already (a line of RESULTS each, by default beside the store), so they may be stopped and started
-again, also from a RESULTS file of another machine. The rate: from
+again, also from a RESULTS file of another machine: image.jsonl has what the set `image` has trained so far, begun by 9e1051c. The rate: from
 RATE on, up and down GRID while the validation score of a shorter run with seed 1 gets better; all rates of a method (matrices, cores,
 ranks) are equal. Steps, batch, schedule and network are the same for all, ranks are the defaults of the program.
 
