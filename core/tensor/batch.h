@@ -37,7 +37,8 @@ struct BatchLayout {
     CHECK(!find(field.name), "two batch fields " << field.name);
     fields.push_back(std::move(field));
   }
-  const BatchField* find(const std::string& name) const {
+  const BatchField* find(const std::string& name) const&& = delete;  // it would point into a layout that is gone
+  const BatchField* find(const std::string& name) const& {
     const auto found = std::find_if(fields.begin(), fields.end(), [&](const BatchField& field) { return field.name == name; });
     return found == fields.end() ? nullptr : &*found;
   }

@@ -56,7 +56,8 @@ struct ModelRig {
     batch.examples = kSequences;
     batch.tokens = kSequences;
     batch.longest = model_config.length;
-    if (const BatchField* field = model_inputs(model_config).find("pixels")) {
+    const BatchLayout inputs = model_inputs(model_config);
+    if (const BatchField* field = inputs.find("pixels")) {
       const Tensor pixels = batch["pixels"] = place({kSequences, field->width}, DType::f32);
       from_host(*rig.device, pixels, random_values(pixels.count(), 5));
     } else {
