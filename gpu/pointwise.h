@@ -160,23 +160,6 @@ struct ColumnOf {
   KERNEL void operator()(int64_t row, int64_t column, T (&sums)[kSums]) const { sums[0] += x[row * columns + column]; }
 };
 
-// Calls body(functor) for the kind: one kernel a kind.
-template <class Body>
-void by_kind(Activation kind, const Body& body) {
-  switch (kind) {
-    case Activation::gelu:
-      return body(Gelu{});
-    case Activation::gelu_tanh:
-      return body(GeluTanh{});
-    case Activation::silu:
-      return body(Silu{});
-    case Activation::tanh:
-      return body(Tanh{});
-    case Activation::relu:
-      return body(Relu{});
-  }
-}
-
 template <class M>
 void GpuOps<M>::product(const GemmArgs& args) {
   const Mat& c = args.c;

@@ -2,11 +2,11 @@
 #include <cstring>
 
 #include "core/base/rounding.h"
-#include "core/cpu/activation_kinds.h"
 #include "core/cpu/chunks.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/row_blocks.h"
 #include "core/cpu/typed.h"
+#include "core/ops/pointwise_math.h"
 
 namespace comera {
 

@@ -7,9 +7,9 @@
 #include <type_traits>
 
 #include "core/base/rounding.h"
-#include "core/cpu/activation_kinds.h"
 #include "core/cpu/register_tile.h"
 #include "core/cpu/skinny_gemm.h"
+#include "core/ops/pointwise_math.h"
 
 namespace comera {
 namespace {

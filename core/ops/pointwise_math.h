@@ -4,6 +4,7 @@
 
 #include "core/base/rng.h"
 #include "core/ops/fast_math.h"
+#include "core/ops/pointwise.h"
 #include "core/ops/step_block.h"
 
 namespace comera {
@@ -94,6 +95,23 @@ struct Relu {
     return x <= T(0) ? dy * T(0) : dy * (x > T(0) ? T(1) : x);
   }
 };
+
+// Calls body(functor) for the kind: a loop or a kernel is compiled once for each.
+template <class Body>
+void by_kind(Activation kind, const Body& body) {
+  switch (kind) {
+    case Activation::gelu:
+      return body(Gelu{});
+    case Activation::gelu_tanh:
+      return body(GeluTanh{});
+    case Activation::silu:
+      return body(Silu{});
+    case Activation::tanh:
+      return body(Tanh{});
+    case Activation::relu:
+      return body(Relu{});
+  }
+}
 
 // ---- dropout ----------------------------------------------------------------------------------------------------
 
