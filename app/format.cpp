@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/base/error.h"
+
 namespace comera {
 
 std::string thousands(double value) {
@@ -84,6 +86,11 @@ std::string ago(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", seconds);
   return text;
+}
+
+std::string full_text(const Error& error) {
+  return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
+         (error.hint().empty() ? "" : ". Try: " + error.hint());
 }
 
 }  // namespace comera

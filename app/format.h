@@ -1,9 +1,11 @@
-// Numbers as text for people, shared by the command line and the window.
+// Numbers and errors as text for people, shared by the command line and the window.
 #pragma once
 #include <cstdint>
 #include <string>
 
 namespace comera {
+
+class Error;
 
 std::string thousands(double value);                          // 1,490,157
 std::string grouped(int64_t value);                           // 1,490,157, from an integer
@@ -16,6 +18,7 @@ std::string mebibytes(double bytes);                          // four figures: "
 std::string megabytes(double bytes);                          // the same in units of 10^6 bytes, as in papers: "5.960 MB"
 std::string exact_bytes(double bytes);                        // "5.684 MiB = 5.960 MB (5,960,112 bytes)"
 std::string duration(double seconds);                         // "9 m 24 s"; "-" = not known
+std::string full_text(const Error& error);                    // "WHAT: WHY. Try: HINT"
 std::string ago(double seconds);                              // age of a recent event: "0.4 s", "12 s", "2 m 10 s"
 
 }  // namespace comera

@@ -20,11 +20,6 @@ std::string name_of(const std::string& path) {
   return (file.has_filename() ? file : file.parent_path()).filename().string();
 }
 
-std::string said(const Error& error) {
-  return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
-         (error.hint().empty() ? "" : ". Try: " + error.hint());
-}
-
 // ---- background thread ----------------------------------------------------------------------------------------------
 
 void import_file(OpenAnswer& answer) {
@@ -39,7 +34,7 @@ OpenAnswer work_on(const OpenQuestion& question) {
     if (answer.kind == FileKind::weights) answer.model = look_at_model(question.path, question.store);
     import_file(answer);
   } catch (const Error& error) {
-    answer.problem = said(error);
+    answer.problem = full_text(error);
   } catch (const std::exception& error) {
     answer.problem = error.what();
   }

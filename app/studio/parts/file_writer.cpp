@@ -2,20 +2,13 @@
 
 #include <utility>
 
+#include "app/format.h"
 #include "app/studio/free_path.h"
 #include "app/studio/whole_file.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
 
 namespace comera::studio {
-namespace {
-
-std::string said(const Error& error) {
-  return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
-         (error.hint().empty() ? "" : ". Try: " + error.hint());
-}
-
-}  // namespace
 
 FileWriter::FileWriter() {
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
@@ -75,7 +68,7 @@ FileWriter::Result FileWriter::write_batch(const Batch& batch) {
   } catch (const GivenUp&) {
     result.given_up = true;
   } catch (const Error& error) {
-    result.problem = said(error);
+    result.problem = full_text(error);
   } catch (const std::exception& error) {
     result.problem = std::string("the export failed: ") + error.what();
   }

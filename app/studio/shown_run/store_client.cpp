@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "app/format.h"
 #include "app/studio/free_path.h"
 #include "app/studio/whole_file.h"
 #include "core/base/error.h"
@@ -33,11 +34,6 @@ bool same(const RunList& a, const RunList& b) {
   };
   return a.loaded == b.loaded && a.missing == b.missing && a.problem == b.problem && a.read_only == b.read_only &&
          same_rows(a.rows, b.rows) && same_rows(a.archived, b.archived) && a.settings == b.settings;
-}
-
-std::string said(const Error& error) {
-  return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
-         (error.hint().empty() ? "" : ". Try: " + error.hint());
 }
 
 bool is_damage(const Error& error) {
@@ -154,7 +150,7 @@ RunChanged do_change(const std::string& store, RunChange change, const std::atom
   } catch (const GivenUp&) {
     answer.given_up = true;
   } catch (const Error& error) {
-    answer.problem = said(error);
+    answer.problem = full_text(error);
   } catch (const std::exception& error) {
     answer.problem = error.what();
   }
