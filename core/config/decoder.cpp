@@ -58,9 +58,7 @@ void DecoderConfig::fields(FieldVisitor& v) {
   v.field("embedding_std", embedding_std, {.title = "Embedding std", .help = "initial standard deviation of embeddings", .range = {0, 10}});
   v.field("bias", bias, {.title = "Biases", .help = "matrices inside blocks have biases"});
   v.field("tied", tied, {.title = "Tied head", .help = "the head is the token embedding"});
-  v.field(
-      "keep_probabilities", keep_probabilities,
-      {.title = "Keep probabilities", .help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});
+  v.field("keep_probabilities", keep_probabilities, kept_probabilities());
 }
 
 bool DecoderConfig::check(const ModelConfig& model, Problems& problems) {

@@ -46,9 +46,7 @@ void EncoderConfig::fields(FieldVisitor& v) {
           {.title = "Classifier activation",
            .help = "activation function of the classifier's hidden layer",
            .choices = {{"tanh", "tanh", "The hyperbolic tangent."}, {"relu", "ReLU", "max(x, 0)."}}});
-  v.field(
-      "keep_probabilities", keep_probabilities,
-      {.title = "Keep probabilities", .help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});
+  v.field("keep_probabilities", keep_probabilities, kept_probabilities());
 }
 
 bool EncoderConfig::check(const ModelConfig& model, Problems& problems) {

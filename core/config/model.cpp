@@ -62,6 +62,12 @@ bool Problems::at_least(int64_t value, int64_t least, const std::string& path) {
   return value >= least;
 }
 
+FieldInfo kept_probabilities() {
+  return {.title = "Keep probabilities",
+          .help = "keep attention probabilities for backward; false: recompute them, less memory, more time",
+          .more = "With method.waist they are always recomputed where attention is computed in the width of the rank."};
+}
+
 std::vector<Choice> activation_choices(std::vector<Choice> more) {
   const Choice all[] = {{"gelu", "GELU", "x times the normal distribution function of x."},
                         {"gelu_tanh", "GELU (tanh)", "GELU approximated by tanh, as in GPT-2."},

@@ -19,6 +19,9 @@ class Problems {
   std::vector<Problem> list_;
 };
 
+// Of the setting keep_probabilities.
+FieldInfo kept_probabilities();
+
 // Of a feed-forward layer, behind `more`.
 std::vector<Choice> activation_choices(std::vector<Choice> more = {});
 

@@ -34,9 +34,7 @@ void VitConfig::fields(FieldVisitor& v) {
   v.field("embedding_std", embedding_std,
           {.title = "Embedding std", .help = "initial standard deviation of class token and positions", .range = {0, 10}});
   v.field("qkv_bias", qkv_bias, {.title = "Query, key and value biases", .help = "queries, keys and values have biases"});
-  v.field(
-      "keep_probabilities", keep_probabilities,
-      {.title = "Keep probabilities", .help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});
+  v.field("keep_probabilities", keep_probabilities, kept_probabilities());
 }
 
 bool VitConfig::check(const ModelConfig& model, Problems& problems) {
