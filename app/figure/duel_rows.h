@@ -14,7 +14,7 @@ struct DuelRow {
   DuelResult result;
   bool on_front = false;
   // Language models are compared by validation loss, whose exponential is the perplexity; others by validation accuracy.
-  bool by_loss() const { return method->config.model.task == "language" || method->config.model.task == "masked"; }
+  bool by_loss() const { return method->config.model.per_token(); }
   const Spread& score() const { return by_loss() ? result.val_loss : result.val_accuracy; }
   bool placed() const { return score().count > 0 && std::isfinite(result.peak_bytes); }
   ParetoPoint point() const { return {.cost = result.peak_bytes / (1 << 20), .score = by_loss() ? -score().mean : score().mean}; }

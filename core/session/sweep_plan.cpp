@@ -353,9 +353,8 @@ std::vector<const RunConfig*> tasks_of(const std::vector<SweepPoint>& points) {
 
 const MetricInfo& metric_of(const Sweep& sweep, const std::vector<SweepPoint>& points) {
   if (sweep.halving) return *find_metric(sweep.halving->metric);
-  const bool by_loss = std::any_of(points.begin(), points.end(), [](const SweepPoint& point) {
-    return !point.runs.empty() && (point.runs[0].model.task == "language" || point.runs[0].model.task == "masked");
-  });
+  const bool by_loss = std::any_of(points.begin(), points.end(),
+                                   [](const SweepPoint& point) { return !point.runs.empty() && point.runs[0].model.per_token(); });
   return *find_metric(by_loss ? "val_loss" : "val_accuracy");
 }
 

@@ -39,8 +39,13 @@ bool SweepRun::is_over(int64_t step) const {
 
 DataOf fingerprints() {
   return [known = std::map<std::string, std::string>()](const RunConfig& config) mutable {
-    const Json all = config_to_json(config), &model = all["model"];
-    const Json read = {all["data"], model["kind"], model["task"], model["length"], model["dlrm"], model["vit"], model["cnn"]};
+    const ModelInfo model = config.model.info();
+    const Json read = {config_to_json(config)["data"],
+                       config.model.kind,
+                       config.model.task,
+                       config.model.length,
+                       model.tables,
+                       {model.image.height, model.image.width, model.image.channels}};
     const auto [at, added] = known.emplace(read.dump(), "");
     if (added) try {
         at->second = open_run_data(config).train->info().fingerprint;
