@@ -21,18 +21,4 @@ class Fan {
   const std::vector<std::unique_ptr<Layer>> layers_;
 };
 
-// Attention o(attention(q(x), k(x), v(x))) of a form whose matrices are products of rank r: in the space of these ranks heads of queries
-// have r + 1 columns, and all of them share keys and values of as many (METHODS.md 12.6). Letters: H heads, w columns of a thin head.
-class ThinAttention {
- public:
-  virtual ~ThinAttention() = default;
-  // Whether it is computed so in the pass that begins, of T tokens: it is where that is less work.
-  virtual bool begin(int64_t tokens) = 0;
-  virtual TensorList enter(Ctx& ctx, Tensor x) = 0;                        // x (T, D) -> queries (T, H w), keys (T, w), values (T, w)
-  virtual Tensor leave(Ctx& ctx, Tensor mean) = 0;                         // what attention makes of them (T, H w) -> y (T, D)
-  virtual Tensor turn(Ctx& ctx, Tensor dy) = 0;                            // gradient of `mean`
-  virtual TensorList again(Ctx& ctx) = 0;                                  // queries, keys, values
-  virtual Tensor finish(Ctx& ctx, TensorList gradients, Tensor into) = 0;  // of the three -> dx, or added to `into`
-};
-
 }  // namespace comera

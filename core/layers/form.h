@@ -10,6 +10,7 @@
 #include "core/config/method.h"
 #include "core/config/tt.h"
 #include "core/layers/fan.h"
+#include "core/layers/thin_attention.h"
 
 namespace comera {
 
@@ -61,7 +62,8 @@ class WeightForm {
                                               std::unique_ptr<Layer>& out) {
     return nullptr;
   }
-  // Linear layers of its own, which stay where they are: the fan of queries, keys and values, and the output. Null: never in few columns.
+  // For two parts of attention that this form has made and the caller keeps: the fan of queries, keys and values, and the output layer.
+  // Null: the form has no narrower way.
   virtual std::unique_ptr<ThinAttention> thin_attention(Fan& queries_keys_values, Layer& output, const HeadSizes& sizes) { return nullptr; }
   // The model is built: freezes what the form does not train.
   virtual void finish(ParamSet& params) {}
