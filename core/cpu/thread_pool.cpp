@@ -43,9 +43,9 @@ struct alignas(64) Counter {
 
 }  // namespace
 
-// Piece w of a region is worker w's, so that what a region has written is in the cache of who reads it in the next one. A worker that
-// does not run, because others have its core, keeps nobody waiting: the calling thread takes the pieces that nobody has begun. Who
-// computes a piece changes no result.
+// Piece w of a region belongs to worker w, so that a thread finds in its cache what it wrote in the region before. A worker whose core is
+// busy with another program delays nobody: the calling thread takes each piece that no worker has begun. Which thread computes a piece
+// changes no result.
 struct ThreadPool::State {
   struct alignas(64) Worker {
     std::atomic<uint32_t> ticket{0};   // raised once for every region that it takes part in; it sleeps on it
@@ -53,10 +53,10 @@ struct ThreadPool::State {
     std::atomic<uint64_t> claimed{0};  // number of the newest region of which its piece was begun
   };
 
-  // Written by the calling thread before it raises a worker's ticket; read by who has claimed a piece.
+  // Written by the calling thread before it raises a worker's ticket; read by a thread that has claimed a piece.
   Task task{};
   int64_t count = 0, pieces = 0;
-  std::atomic<bool> stop{false};  // a worker that comes late reads it at any time
+  std::atomic<bool> stop{false};  // read by late workers at any time
 
   uint64_t region = 0;          // number of the region, from 1
   Counter running;              // pieces of workers that are not done
@@ -73,7 +73,7 @@ struct ThreadPool::State {
 
   void run_piece(int64_t piece) const { task.call(task.object, count * piece / pieces, count * (piece + 1) / pieces); }
 
-  // Whether the piece is the caller's to compute. A worker that comes late finds the number of its region or of a later one here.
+  // Whether the calling thread may compute the piece. A worker that comes late finds the number of its region, or a later one.
   bool claim(size_t worker, uint64_t number) {
     std::atomic<uint64_t>& claimed = workers[worker].claimed;
     uint64_t before = claimed.load(std::memory_order_relaxed);

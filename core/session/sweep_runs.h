@@ -33,7 +33,7 @@ class SweepRuns {
   // Null = there is none. Number of threads, device and name do not count, unless they vary. Of several the one that is over, then the
   // newest.
   const SweepRun* find(const RunConfig& config, const DataOf& data_of) const;
-  // Runs that are those of no task: of a file that has changed since.
+  // Runs in the store that belong to no task, since the file has changed.
   std::vector<std::string> of_no_task(const std::vector<const RunConfig*>& tasks) const;
 
  private:
