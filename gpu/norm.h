@@ -16,6 +16,31 @@ struct NormForward {
   bool centred;  // false: RMS norm
   bool whole;    // of_fours()
   DropoutSite<T> site;
+  // sum = x + branch after dropout, of the row that begins at `first`.
+  template <class Group>
+  KERNEL void add_branch(Group& g, const DropoutWords<T>& words, int64_t first, Four<T> (&kept)[kHeld]) const {
+    const int64_t held = whole ? columns : 0;
+    Four<T> more[kHeld];
+    each_held<kHeld>(g, held, [&](int s, int64_t j) { more[s] = four_at(branch + first + j); });
+    uint32_t keeps = 0;  // four bits a four; this loop indexes no array, and is long if unrolled
+    if (site.on())
+      for (int s = 0; s < kHeld; ++s) {
+        const int64_t j = 4 * (g.thread() + int64_t{s} * g.threads());
+        if (j < held) keeps |= words.keeps(first + j) << 4 * s;
+      }
+    each_held<kHeld>(g, held, [&](int s, int64_t j) {
+      for (int l = 0; l < 4; ++l) kept[s].v[l] += words.apply(more[s].v[l], keeps >> 4 * s, l);
+      four_at(sum + first + j) = kept[s];
+    });
+    each_further(g, whole ? kHeld : 0, columns, [&](int64_t j) {
+      Four<T> a = read_four(x + first, j, columns, whole);
+      const Four<T> b = read_four(branch + first, j, columns, whole);
+      const uint32_t bits = words.keeps(first + j);
+      for (int l = 0; l < 4; ++l) a.v[l] += words.apply(b.v[l], bits, l);
+      write_four(sum + first, j, columns, whole, a);
+    });
+  }
+
   template <class Group>
   KERNEL void operator()(Group& g) const {
     const DropoutWords<T> words(site);
@@ -27,27 +52,7 @@ struct NormForward {
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
       const int64_t first = row * columns;
       each_held<kHeld>(g, held, [&](int s, int64_t j) { kept[s] = four_at(x + first + j); });
-      if (branch) {
-        Four<T> more[kHeld];
-        each_held<kHeld>(g, held, [&](int s, int64_t j) { more[s] = four_at(branch + first + j); });
-        uint32_t keeps = 0;  // four bits a four; this loop indexes no array, and is long if unrolled
-        if (site.on())
-          for (int s = 0; s < kHeld; ++s) {
-            const int64_t j = 4 * (g.thread() + int64_t{s} * g.threads());
-            if (j < held) keeps |= words.keeps(first + j) << 4 * s;
-          }
-        each_held<kHeld>(g, held, [&](int s, int64_t j) {
-          for (int l = 0; l < 4; ++l) kept[s].v[l] += words.apply(more[s].v[l], keeps >> 4 * s, l);
-          four_at(sum + first + j) = kept[s];
-        });
-        each_further(g, skipped, columns, [&](int64_t j) {
-          Four<T> a = read_four(x + first, j, columns, whole);
-          const Four<T> b = read_four(branch + first, j, columns, whole);
-          const uint32_t bits = words.keeps(first + j);
-          for (int l = 0; l < 4; ++l) a.v[l] += words.apply(b.v[l], bits, l);
-          write_four(sum + first, j, columns, whole, a);
-        });
-      }
+      if (branch) add_branch(g, words, first, kept);
       // Each thread reads only entries that it wrote.
       const T* in = branch ? sum + first : x + first;
       T part = 0;
@@ -96,6 +101,33 @@ struct NormBackward {
   bool centred;  // false: RMS norm
   bool whole;    // of_fours()
   DropoutSite<T> site;
+  // dsum and dbranch of a row, from d = dy gamma and the normalised x of the entries held, and the row's means of d and of d xhat.
+  template <class Group>
+  KERNEL void write_row(Group& g, const DropoutWords<T>& words, int64_t row, const Four<T> (&d)[kHeld], const Four<T> (&xhat)[kHeld],
+                        T g_mean, T gx_mean) const {
+    const int64_t first = row * columns;
+    const T average = centred ? mean[row] : T(0), inverse = rstd[row];
+    const auto write = [&](const Four<T>& a, const Four<T>& b, int64_t j, bool four) {
+      Four<T> out;
+      for (int l = 0; l < 4; ++l) out.v[l] = inverse * (a.v[l] - g_mean - b.v[l] * gx_mean);
+      write_four(dsum + first, j, columns, four, out);
+      if (!dbranch) return;
+      const uint32_t bits = words.keeps(first + j);
+      for (int l = 0; l < 4; ++l) out.v[l] = words.apply(out.v[l], bits, l);
+      write_four(dbranch + first, j, columns, four, out);
+    };
+    each_held<kHeld>(g, whole ? columns : 0, [&](int s, int64_t j) { write(d[s], xhat[s], j, true); });
+    each_further(g, whole ? kHeld : 0, columns, [&](int64_t j) {
+      Four<T> a = read_four(dy + first, j, columns, whole), b = read_four(x + first, j, columns, whole);
+      const Four<T> by = read_four(gamma, j, columns, whole);
+      for (int l = 0; l < 4; ++l) {
+        a.v[l] *= by.v[l];
+        b.v[l] = (b.v[l] - average) * inverse;
+      }
+      write(a, b, j, whole);
+    });
+  }
+
   template <class Group>
   KERNEL void operator()(Group& g) const {
     const DropoutWords<T> words(site);
@@ -141,26 +173,7 @@ struct NormBackward {
           if (centred) write_four(dbeta, j, columns, whole, to_beta);
         });
         part = g.reduce(part, Sum{});
-        const T g_mean = centred ? part.a / count : T(0), gx_mean = part.b / count;
-        const auto write = [&](const Four<T>& a, const Four<T>& b, int64_t j, bool four) {
-          Four<T> out;
-          for (int l = 0; l < 4; ++l) out.v[l] = inverse * (a.v[l] - g_mean - b.v[l] * gx_mean);
-          write_four(dsum + first, j, columns, four, out);
-          if (!dbranch) return;
-          const uint32_t bits = words.keeps(first + j);
-          for (int l = 0; l < 4; ++l) out.v[l] = words.apply(out.v[l], bits, l);
-          write_four(dbranch + first, j, columns, four, out);
-        };
-        each_held<kHeld>(g, held, [&](int s, int64_t j) { write(d[s], xhat[s], j, true); });
-        each_further(g, skipped, columns, [&](int64_t j) {
-          Four<T> a = read_four(dy + first, j, columns, whole), b = read_four(x + first, j, columns, whole);
-          const Four<T> by = read_four(gamma, j, columns, whole);
-          for (int l = 0; l < 4; ++l) {
-            a.v[l] *= by.v[l];
-            b.v[l] = (b.v[l] - average) * inverse;
-          }
-          write(a, b, j, whole);
-        });
+        write_row(g, words, row, d, xhat, centred ? part.a / count : T(0), part.b / count);
       }
       each_held<kHeld>(g, held, [&](int s, int64_t j) {
         four_at(dgamma + j) = of_gamma[s];

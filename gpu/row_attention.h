@@ -71,6 +71,25 @@ struct StripForward : StripTiles<kWidth> {
     });
   }
 
+  // The second pass over the keys of the rows from `first` on: top has their largest scores, inverse 1 / the sums of their exponentials.
+  template <class Group, class Scores, class Rows>
+  KERNEL void write_probs(Group& g, Scores& s, const float* tq, float* tk, const Pair& pair, int n, int first, const Rows& top,
+                          const Rows& inverse) const {
+    constexpr int kSide = Tiles::kSide;
+    const int64_t longest = this->t.pairs.longest;
+    for (int begin = 0, keys = this->t.seen(first, n); begin < keys; begin += kSide) {
+      this->load_keys(g, tk, k, pair, begin);
+      g.sync();
+      scores(g, s, tq, tk, first, begin, n);
+      s.each_four([&](int row, int column, int slot, Four<float>& four) {
+        const int i = first + row, j = begin + column;
+        for (float& x : four.v) x = exp_of_score(x - top[slot]) * inverse[slot];
+        if (i < n && j < longest) write_four(probs + pair.probs_at + i * longest, j, longest, this->whole, four);
+      });
+      g.sync();
+    }
+  }
+
   template <class Group>
   KERNEL void operator()(Group& g) const {
     constexpr int kSide = Tiles::kSide, kLine = Tiles::kLine;
@@ -119,18 +138,7 @@ struct StripForward : StripTiles<kWidth> {
         for (float& x : four.v) x *= mass[slot];
       });
       this->store(sum, out + pair.at, t.pairs.width, first, n);
-      if (!probs) return;
-      for (int begin = 0; begin < keys; begin += kSide) {
-        this->load_keys(g, tk, k, pair, begin);
-        g.sync();
-        scores(g, s, tq, tk, first, begin, n);
-        s.each_four([&](int row, int column, int slot, Four<float>& four) {
-          const int i = first + row, j = begin + column;
-          for (float& x : four.v) x = exp_of_score(x - top[slot]) * mass[slot];
-          if (i < n && j < longest) write_four(probs + pair.probs_at + i * longest, j, longest, this->whole, four);
-        });
-        g.sync();
-      }
+      if (probs) write_probs(g, s, tq, tk, pair, n, first, top, mass);
     });
   }
 };
@@ -156,6 +164,22 @@ struct StripBackwardQ : StripTiles<kWidth> {
 
   static int64_t shared_count() { return 2 * Tiles::kTile + 2 * kKeys * Tiles::kLine; }
 
+  // Scores of row i and keys from j on become probabilities, gradients of those after dropout d; what dropout keeps is written.
+  KERNEL void weigh(const DropoutWords<float>& words, const Pair& pair, int n, int i, int j, bool all, float log, Four<float>& four,
+                    Four<float>& gradient) const {
+    const int64_t longest = this->t.pairs.longest, at = pair.probs_at + i * longest;
+    if (saved.probs) {
+      if (i < n && j < longest) four = read_four(saved.probs + at, j, longest, this->whole);
+    } else {
+      for (float& x : four.v) x = limited_probability(exp_of_score(this->t.scale * x - log));
+    }
+    for (int l = 0; l < 4; ++l)
+      if (!all && (i >= n || j + l >= n || !this->t.sees(i, j + l))) four.v[l] = 0;
+    const uint32_t bits = words.keeps(at + j);
+    if (keeps && i < n && j < longest) keeps[(pair.rows_at + i) * fours_of(longest) + j / 4] = static_cast<uint8_t>(bits);
+    for (int l = 0; l < 4; ++l) gradient.v[l] *= words.apply(four.v[l], bits, l);
+  }
+
   template <class Group>
   KERNEL void operator()(Group& g) const {
     constexpr int kSide = Tiles::kSide, kLine = Tiles::kLine;
@@ -165,7 +189,6 @@ struct StripBackwardQ : StripTiles<kWidth> {
     t.each_item(g, [&](const Pair& pair, int n, int first) {
       if (first >= n) return;
       const int keys = t.seen(first, n);
-      const int64_t longest = t.pairs.longest;
       typename Group::template Strip<kKeys, false> p(g, kSide), d(g, kSide);
       typename Group::template Strip<kWidth, false> of_p(g, kSide), of_d(g, kSide);
       typename Group::Rows logs(g, kSide, 0.0f), deltas(g, kSide, 0.0f);
@@ -183,22 +206,9 @@ struct StripBackwardQ : StripTiles<kWidth> {
         if (!saved.probs) p.template dots<kWidth, kLine>(tq, tk);
         d.template dots<kWidth, kLine>(td, tv);
         const bool all = this->all_seen(first, kSide, begin, kKeys, n);
-        p.each_four(
-            [&](int row, int column, int slot, Four<float>& four, Four<float>& gradient) {
-              const int i = first + row, j = begin + column;
-              const int64_t at = pair.probs_at + i * longest;
-              if (saved.probs) {
-                if (i < n && j < longest) four = read_four(saved.probs + at, j, longest, this->whole);
-              } else {
-                for (float& x : four.v) x = limited_probability(exp_of_score(t.scale * x - logs[slot]));
-              }
-              for (int l = 0; l < 4; ++l)
-                if (!all && (i >= n || j + l >= n || !t.sees(i, j + l))) four.v[l] = 0;
-              const uint32_t bits = words.keeps(at + j);
-              if (keeps && i < n && j < longest) keeps[(pair.rows_at + i) * fours_of(longest) + j / 4] = static_cast<uint8_t>(bits);
-              for (int l = 0; l < 4; ++l) gradient.v[l] *= words.apply(four.v[l], bits, l);
-            },
-            d);
+        p.each_four([&](int row, int column, int slot, Four<float>& four,
+                        Four<float>& gradient) { weigh(words, pair, n, first + row, begin + column, all, logs[slot], four, gradient); },
+                    d);
         d.fold(deltas, Sum{}, [](float x, int) { return x; });
         p.each_four(
             [](int, int, int, Four<float>& a, Four<float>& b) {

@@ -46,6 +46,44 @@ void spread(ThreadPool& pool, const GroupCells& cells, const T* mean, const T* v
   });
 }
 
+// Of each cell and channel (cells, 2, C): sums over its rows of dy and of dy x^.
+template <class T>
+void cell_sums(ThreadPool& pool, const GroupCells& cells, const T* x, const T* dy, const T* wide, T* parts) {
+  const int64_t channels = cells.channels;
+  pool.parallel_for(cells.count(), cell_grain(cells), [&](int64_t first, int64_t last) {
+    for (int64_t cell = first; cell < last; ++cell) {
+      const T *means = wide + cells.example(cell) * 2 * channels, *rstds = means + channels;
+      T *sums = parts + cell * 2 * channels, *products = sums + channels;
+      std::fill(sums, sums + 2 * channels, T(0));
+      for (int64_t row = cells.begin(cell); row < cells.end(cell); ++row) {
+        const T *in = x + row * channels, *d = dy + row * channels;
+#pragma GCC ivdep
+        for (int64_t c = 0; c < channels; ++c) {
+          sums[c] += d[c];
+          products[c] += d[c] * ((in[c] - means[c]) * rstds[c]);
+        }
+      }
+    }
+  });
+}
+
+// dgamma and dbeta: those sums over all cells, in their order.
+template <class T>
+void add_cells(ThreadPool& pool, const GroupCells& cells, const T* parts, T* dgamma, T* dbeta) {
+  const int64_t channels = cells.channels;
+  pool.parallel_for(channels, kElementGrain / std::max<int64_t>(cells.count(), 1) + 1, [&](int64_t begin, int64_t end) {
+    std::fill(dbeta + begin, dbeta + end, T(0));
+    std::fill(dgamma + begin, dgamma + end, T(0));
+    for (int64_t cell = 0; cell < cells.count(); ++cell) {
+      const T *sums = parts + cell * 2 * channels, *products = sums + channels;
+      for (int64_t c = begin; c < end; ++c) {
+        dbeta[c] += sums[c];
+        dgamma[c] += products[c];
+      }
+    }
+  });
+}
+
 }  // namespace
 
 // Each cell's means and square deviations from them (its rows are in the cache for the second loop), then those of all cells together:
@@ -121,34 +159,10 @@ void CpuOps::body(const op::GroupNormBackward& args) {
     T *dx = args.dx.data<T>(), *dgamma = args.dgamma.data<T>(), *dbeta = args.dbeta.data<T>();
     T* wide = pool_.scratch_of<T>((cells.count() + 2 * cells.examples) * 2 * channels);
     T* slopes = wide + cells.examples * 2 * channels;   // (E, 2, C): means of dy gamma and of dy gamma x^ over the group
-    T* parts = slopes + cells.examples * 2 * channels;  // (cells, 2, C): sums of dy and of dy x^
+    T* parts = slopes + cells.examples * 2 * channels;  // (cells, 2, C)
     spread(pool_, cells, args.mean.data<T>(), args.variance.data<T>(), args.eps, wide);
-    pool_.parallel_for(cells.count(), cell_grain(cells), [&](int64_t first, int64_t last) {
-      for (int64_t cell = first; cell < last; ++cell) {
-        const T *means = wide + cells.example(cell) * 2 * channels, *rstds = means + channels;
-        T *sums = parts + cell * 2 * channels, *products = sums + channels;
-        std::fill(sums, sums + 2 * channels, T(0));
-        for (int64_t row = cells.begin(cell); row < cells.end(cell); ++row) {
-          const T *in = x + row * channels, *d = dy + row * channels;
-#pragma GCC ivdep
-          for (int64_t c = 0; c < channels; ++c) {
-            sums[c] += d[c];
-            products[c] += d[c] * ((in[c] - means[c]) * rstds[c]);
-          }
-        }
-      }
-    });
-    pool_.parallel_for(channels, kElementGrain / std::max<int64_t>(cells.count(), 1) + 1, [&](int64_t begin, int64_t end) {
-      std::fill(dbeta + begin, dbeta + end, T(0));
-      std::fill(dgamma + begin, dgamma + end, T(0));
-      for (int64_t cell = 0; cell < cells.count(); ++cell) {
-        const T *sums = parts + cell * 2 * channels, *products = sums + channels;
-        for (int64_t c = begin; c < end; ++c) {
-          dbeta[c] += sums[c];
-          dgamma[c] += products[c];
-        }
-      }
-    });
+    cell_sums(pool_, cells, x, dy, wide, parts);
+    add_cells(pool_, cells, parts, dgamma, dbeta);
     for_groups(pool_, cells, [&](int64_t at) {
       const T numbers = static_cast<T>(cells.numbers());
       T sum = 0, product = 0;
