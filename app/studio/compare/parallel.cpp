@@ -96,7 +96,8 @@ void draw_parallel_tab(Compare& compare) {
     empty_state(Icon::chart, "No differences", "These runs have the same settings and results.");
     return;
   }
-  ImGui::BeginChild("axes", {0, 0}, 0, ImGuiWindowFlags_HorizontalScrollbar);
+  // Axes keep a height at which labels do not overlap; in a low window the tab scrolls.
+  ImGui::BeginChild("axes", {0, std::max(ImGui::GetContentRegionAvail().y, em(16))}, 0, ImGuiWindowFlags_HorizontalScrollbar);
   const ImVec2 at = ImGui::GetCursorScreenPos(), space = ImGui::GetContentRegionAvail();
   const float line = ImGui::GetTextLineHeight(), count = static_cast<float>(axes.size());
   // Axes that do not fit scroll; none is cut at the edge.
@@ -107,8 +108,9 @@ void draw_parallel_tab(Compare& compare) {
   Frame frame;
   frame.spread = spread;
   frame.top = at.y + 3 * line + em(1) + spread;
-  frame.nowhere = at.y + space.y - em(0.5f) - spread;
-  frame.bottom = std::max(frame.top + em(4), at.y + space.y - line - em(nowhere ? 2.8f : 1.2f) - spread);
+  const float below = line + em(nowhere ? 2.8f : 1.2f) + spread;
+  frame.bottom = std::max(frame.top + em(4), at.y + space.y - below);
+  frame.nowhere = frame.bottom + below - em(0.5f) - spread;
   const auto x_of = [&](size_t i) { return at.x + spacing * (static_cast<float>(i) + 0.5f); };
   for (size_t i = 0; i < axes.size(); ++i) draw_axis(compare, axes[i], frame, x_of(i), spacing, at.y);
   fade_unbrushed(compare);

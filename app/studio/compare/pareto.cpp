@@ -212,8 +212,8 @@ void draw_pareto_tab(Compare& compare) {
     y_low = before->Axes[ImAxis_Y1].Range.Min;
     y_high = before->Axes[ImAxis_Y1].Range.Max;
   }
-  const ImVec2 space = ImGui::GetContentRegionAvail();
-  std::vector<Copied> copied;  // facts of the point under the mouse
+  const ImVec2 room = ImGui::GetContentRegionAvail(), space(room.x, std::max(room.y, em(12)));  // a low window scrolls
+  std::vector<Copied> copied;                                                                   // facts of the point under the mouse
   if (ImPlot::BeginPlot(key.c_str(), space, kPlotFlags | ImPlotFlags_NoBoxSelect)) {
     const std::string x_title = std::string(title_of(axes.cost)) + ", " + unit_of(axes.cost);
     const char* y_title = axes.score_title();
