@@ -283,8 +283,6 @@ constexpr Refusal kRefusals[] = {
      "backward: a gradient would be gone before the next micro-batch adds to it", "use train.micro_batches 1, or update after"},
     {[](const RunConfig& c) { return updates_during_backward(c) && c.train.clip_norm > 0; }, "method.update",
      "backward: the norm of all gradients is known when they are gone", "use train.clip_norm 0, or update after"},
-    {[](const RunConfig& c) { return updates_during_backward(c) && c.method.chosen().refreshes; }, "method.update",
-     "backward: projections are refreshed from gradients that are kept until the update", "use another optimizer, or update after"},
     {[](const RunConfig& c) { return updates_during_backward(c) && c.method.comera.mode == "paper" && uses(c, "method.comera"); },
      "method.update", "backward: the penalty on cores of the paper's mode is added to kept gradients", "use another mode, or update after"},
     {[](const RunConfig& c) { return c.method.weights == "lte" && c.method.weight_format != "full"; }, "method.weight_format",

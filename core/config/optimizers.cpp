@@ -126,7 +126,6 @@ void refresh_field(FieldVisitor& v, std::string& refresh) {
 OptimizerInfo GaloreConfig::info() const {
   return {.choice = {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
           .eps = rule == "adam8bit" ? 1e-8 : 1e-6,  // 8-bit moments are bitsandbytes'
-          .refreshes = true,
           .by_rows = rule != "adafactor"};
 }
 
@@ -150,7 +149,6 @@ OptimizerInfo QGaloreConfig::info() const {
   return {.choice = {"q-galore", "Q-GaLore",
                      "8-bit moments of a 4-bit projection of each gradient, which is refreshed less often as it settles."},
           .adam = true,
-          .refreshes = true,
           .weight_format = "int8"};
 }
 
@@ -172,7 +170,6 @@ void QGaloreConfig::fields(FieldVisitor& v) {
 OptimizerInfo CoapConfig::info() const {
   return {.choice = {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."},
           .eps = 1e-6,
-          .refreshes = true,
           .by_rows = !rule.starts_with("adafactor")};
 }
 
@@ -207,8 +204,7 @@ void CoapConfig::fields(FieldVisitor& v) {
 }
 
 OptimizerInfo GrassConfig::info() const {
-  return {
-      .choice = {"grass", "Grass", "Moments of some rows or columns of each gradient."}, .adam = true, .refreshes = true, .by_rows = true};
+  return {.choice = {"grass", "Grass", "Moments of some rows or columns of each gradient."}, .adam = true, .by_rows = true};
 }
 
 void GrassConfig::fields(FieldVisitor& v) {

@@ -19,7 +19,6 @@ struct OptimizerInfo {
   std::vector<When> used = {};  // other choices that use its settings
   bool adam = false;            // betas and eps are those of method.adam
   double eps = 1e-8;            // that Adam was published with here
-  bool refreshes = false;       // gets projections from whole gradients, which an update during backward does not have
   bool by_rows = false;         // can step some rows of a table alone: its states have a row for each
   const char* update = "after";
   const char* weight_format = "full";

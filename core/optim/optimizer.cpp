@@ -222,11 +222,16 @@ void Optimizer::step_rows(Ctx& ctx, Param& param, const Tensor& grad) {
 
 bool Optimizer::refresh_due(uint64_t step) {
   return schedule().any_due(step) &&
-         std::any_of(refreshed_.begin(), refreshed_.end(), [&](const auto& each) { return is_due(*each.first, each.second, step); });
+         std::any_of(refreshed_.begin(), refreshed_.end(), [&](const auto& each) { return refresh_due(*each.first, step); });
 }
 
-bool Optimizer::is_due(const Param& param, int64_t matrix, uint64_t step) {
-  return schedule().due(matrix, step) && schedule().due(matrix, step, times_gap(param));
+bool Optimizer::refresh_due(const Param& param, uint64_t step) {
+  const auto found = refreshed_.find(&param);
+  return found != refreshed_.end() && schedule().due(found->second, step) && schedule().due(found->second, step, times_gap(param));
+}
+
+bool Optimizer::refreshes_given() const {
+  return std::any_of(refreshed_.begin(), refreshed_.end(), [](const auto& each) { return each.first->way == GradWay::given; });
 }
 
 // Read on the device, which waits for it, once a refresh: where the next one would be due.
@@ -240,17 +245,20 @@ int64_t Optimizer::times_gap(const Param& param) {
 
 void Optimizer::refresh(Ctx& ctx, std::deque<Param>& params, uint64_t step) {
   for (Param& param : params)
-    if (const auto found = refreshed_.find(&param); found != refreshed_.end() && is_due(param, found->second, step)) {
-      rule_->refresh(ctx, param, param.grad, States(states_of(param)), schedule().number(found->second, step));
-      if (!ctx.ops.dry) times_.erase(&param);
-    }
+    if (refresh_due(param, step)) refresh(ctx, param, param.grad, step);
+}
+
+void Optimizer::refresh(Ctx& ctx, Param& param, const Tensor& grad, uint64_t step) {
+  rule_->refresh(ctx, param, grad, States(states_of(param)), schedule().number(refreshed_.at(&param), step));
+  if (!ctx.ops.dry) times_.erase(&param);
 }
 
 void Optimizer::plan_refresh(Ctx& ctx, std::deque<Param>& params) {
-  for (Param& param : params)
-    if (refreshed_.contains(&param))
-      for (int64_t number = 0; number < Rule::kRefreshKinds; ++number)
-        rule_->refresh(ctx, param, param.grad, States(states_of(param)), number);
+  for (Param& param : params) {
+    if (!refreshed_.contains(&param)) continue;
+    const Tensor grad = param.has_grad() ? param.grad : Tensor(nullptr, param.shape, ctx.dtype);  // one that is given has no place yet
+    for (int64_t number = 0; number < Rule::kRefreshKinds; ++number) rule_->refresh(ctx, param, grad, States(states_of(param)), number);
+  }
 }
 
 std::vector<ParamState>& Optimizer::states_of(const Param& param) {

@@ -40,6 +40,10 @@ class Optimizer : public GradTaker {
   // takes over weights without the projection must refresh by hand, or these weights stand still until their turn.
   bool refresh_due(uint64_t step);
   void refresh(Ctx& ctx, std::deque<Param>& params, uint64_t step);
+  // Where gradients are given during backward, each is refreshed from its own, before take().
+  bool refreshes_given() const;
+  bool refresh_due(const Param& param, uint64_t step);
+  void refresh(Ctx& ctx, Param& param, const Tensor& grad, uint64_t step);
   // Dry, in a plan: every kind of refresh of every parameter, so none of them needs more memory.
   void plan_refresh(Ctx& ctx, std::deque<Param>& params);
   // Every tensor by its key in checkpoints ("m"; codes "m8" with "absmax_m"): their bytes are the whole state.
@@ -56,7 +60,6 @@ class Optimizer : public GradTaker {
   std::vector<ParamState>& states_of(const Param& param);
   void place(char* base, DType dtype);
   RefreshSchedule schedule() const { return {static_cast<int64_t>(refreshed_.size()), gap_, rule_->refreshes_together()}; }
-  bool is_due(const Param& param, int64_t matrix, uint64_t step);
   int64_t times_gap(const Param& param);
   Tensor scratch(const ParamState& state, Buffer& buffer) const;  // for its numbers, counted as workspace while `buffer` lives
 

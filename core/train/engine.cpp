@@ -14,7 +14,6 @@
 #include "core/train/forecast.h"
 
 namespace comera {
-namespace {}  // namespace
 
 Engine::Engine(const RunConfig& config, Device& device) : Engine(config, device, [](ParamSet&) {}) {}
 
@@ -103,6 +102,12 @@ void Engine::place_tables() {
 }
 
 namespace {
+
+MemoryByPurpose sum_of(MemoryByPurpose a, const MemoryByPurpose& b) {
+  for (size_t i = 0; i < a.bytes.size(); ++i) a.bytes[i] += b.bytes[i];
+  return a;
+}
+
 // The programs share their memory: the largest plan decides, and says how its bytes are used.
 MemoryByPurpose shared_memory(const std::vector<StepProgram*>& programs) {
   const Arena* largest = &programs[0]->arena();
@@ -110,6 +115,7 @@ MemoryByPurpose shared_memory(const std::vector<StepProgram*>& programs) {
     if (program->arena().peak_bytes() > largest->peak_bytes()) largest = &program->arena();
   return largest->peak_by_purpose();
 }
+
 }  // namespace
 
 void Engine::plan() {
@@ -122,11 +128,16 @@ void Engine::plan() {
   score_.plan();
   refresh_.plan();  // its work is not a step's
   step_plan_ = shared_memory(programs());
+  if (optimizer_->refreshes_given())
+    if (const MemoryByPurpose both = sum_of(grad_.arena().peak_by_purpose(), refresh_.arena().peak_by_purpose());
+        both.total() > step_plan_.total())
+      step_plan_ = both;
   workspace_bytes_ = device_.workspace_bytes();
 }
 
-// Which matrices are due changes from step to step, so each such step has a plan of its own. It fits into that of all refreshes.
-void Engine::refresh_matrices(uint64_t step) {
+// Which matrices are due changes from step to step, so these calls are planned now. They fit into the plan of all refreshes.
+void Engine::refresh_with(const std::function<void(Ctx&)>& calls) {
+  const double begin = now_ms();
   Ctx ctx = context(refreshing_, true);
   Ops& ops = device_.ops();
   const Work work = ops.work;
@@ -138,15 +149,35 @@ void Engine::refresh_matrices(uint64_t step) {
   refreshing_.record();
   {
     const Dry dry(ops);
-    optimizer_->refresh(ctx, params_.params(), step);
+    calls(ctx);
   }
   ops.work = work;
   refreshing_.plan();
   CHECK(refreshing_.peak_bytes() <= refresh_.arena().peak_bytes(), "a refresh of " << refreshing_.peak_bytes() << " bytes was not planned");
-  refreshing_.attach(step_memory_.data());
+  const int64_t in_use = optimizer_->refreshes_given() ? grad_.arena().peak_bytes() : 0;
+  refreshing_.attach(static_cast<char*>(step_memory_.data()) + in_use);
   refreshing_.rewind();
-  optimizer_->refresh(ctx, params_.params(), step);
+  calls(ctx);
+  if (device_.lag() == 0 || profile_) device_.synchronize();
+  refresh_ms_ += now_ms() - begin;
 }
+
+// During backward each projection is made of its gradient right before the update that uses it.
+class Engine::RefreshingTaker final : public GradTaker {
+ public:
+  explicit RefreshingTaker(Engine& engine) : engine_(engine) {}
+  void take(Ctx& ctx, Param& param, const Tensor& grad) override {
+    const uint64_t step = engine_.refreshed_step_;
+    Optimizer& optimizer = *engine_.optimizer_;
+    if (step > 0 && optimizer.refresh_due(param, step))
+      engine_.refresh_with([&](Ctx& refreshing) { optimizer.refresh(refreshing, param, grad, step); });
+    optimizer.take(ctx, param, grad);
+  }
+  void add_projected(Ctx& ctx, Param& param, const Tensor& grad) override { engine_.optimizer_->add_projected(ctx, param, grad); }
+
+ private:
+  Engine& engine_;
+};
 
 std::vector<StepProgram*> Engine::programs() {
   std::vector<StepProgram*> all{&grad_, &update_, &score_, &refresh_};
@@ -155,9 +186,7 @@ std::vector<StepProgram*> Engine::programs() {
 }
 
 MemoryByPurpose Engine::planned() const {
-  MemoryByPurpose sum = params_.planned(config_.dtype());
-  const MemoryByPurpose optimizer = optimizer_->planned(config_.dtype());
-  for (size_t i = 0; i < sum.bytes.size(); ++i) sum.bytes[i] += optimizer.bytes[i] + step_plan_.bytes[i];
+  MemoryByPurpose sum = sum_of(sum_of(params_.planned(config_.dtype()), optimizer_->planned(config_.dtype())), step_plan_);
   sum[Purpose::data] += data_bytes_ + table_bytes_;
   sum[Purpose::workspace] += workspace_bytes_;
   return sum;
@@ -218,7 +247,8 @@ Ctx Engine::context(Arena& arena, bool training) {
 
 void Engine::grad_program(Arena& arena) {
   Ctx ctx = context(arena, true);
-  ctx.taker = optimizer_.get();
+  RefreshingTaker taker(*this);
+  ctx.taker = &taker;
   ctx.stash.forget();
   Tensor outputs = model_->forward(ctx, batch_);
   Tensor dlogits = ctx.temp(outputs.shape(), "dlogits");
@@ -352,6 +382,17 @@ class Profiling {
   Ops& ops_;
   OpProfile* const profile_;
 };
+
+// The step in whose backward pass projections are refreshed, while this lives.
+class Refreshed {
+ public:
+  Refreshed(uint64_t& at, uint64_t step) : at_(at) { at_ = step; }
+  ~Refreshed() { at_ = 0; }
+  Refreshed(const Refreshed&) = delete;
+
+ private:
+  uint64_t& at_;
+};
 }  // namespace
 
 void Engine::submit(const std::function<const Batch&()>& next, const StepScalars& scalars) {
@@ -360,7 +401,10 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   const bool looks = device_.lag() == 0, waits = looks || profile_;
   const double begin = now_ms();
   Profiling profiling(device_.ops(), profile_, clock_, device_);
+  const bool refreshes = optimizer_->refresh_due(scalars.optimizer_step), early = refreshes && optimizer_->refreshes_given();
   const bool op_by_op = profile_ || !replay_;
+  const Refreshed during(refreshed_step_, early ? scalars.optimizer_step : 0);
+  refresh_ms_ = 0;
   StepResults results;
   StepScalars of_part = scalars;
   double forward = 0, waited = 0;  // ms; for batches
@@ -372,26 +416,23 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
     waited += start - wait;
     upload(batch, of_part, part == 0);
     if (part == 0 && parts() > 1) clear_gradients();
-    grad_.run(op_by_op);
+    grad_.run(op_by_op || early);
     forward += std::max(0.0, turn_ms_ - start);
   }
   if (reduces()) reduce_.run(op_by_op);
   has_gradients_ = true;
   if (waits) device_.synchronize();
   if (looks) device_.download(&results, results_.raw(), sizeof(results));
-  const double refresh = now_ms();
-  double update = refresh;
+  const double given = now_ms() - begin - waited - refresh_ms_;
+  double update = now_ms();
   if (!looks || std::isfinite(loss_of(results))) {
-    if (optimizer_->refresh_due(scalars.optimizer_step)) {
-      refresh_matrices(scalars.optimizer_step);
-      if (waits) device_.synchronize();
-    }
+    if (refreshes && !early) refresh_with([&](Ctx& ctx) { optimizer_->refresh(ctx, params_.params(), scalars.optimizer_step); });
     update = now_ms();
     update_.run(op_by_op);
   }
   profiling.done();
   if (waits) device_.synchronize();
-  times_ = waits ? StepTimes{refresh - begin - waited, update - refresh, now_ms() - update, forward} : StepTimes{};
+  times_ = waits ? StepTimes{given, refresh_ms_, now_ms() - update, forward} : StepTimes{};
 
   const int slot = static_cast<int>(submitted_ % kSlots);
   mailbox_->send(slot, 0, results_.raw(), sizeof(StepResults));

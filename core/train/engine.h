@@ -107,7 +107,7 @@ class Engine {
 
   Ctx context(Arena& arena, bool training);
   void plan();
-  void refresh_matrices(uint64_t step);
+  void refresh_with(const std::function<void(Ctx&)>& calls);
   void take_step_memory();
   void give_step_memory();
   void check(const Batch& batch) const;
@@ -131,6 +131,9 @@ class Engine {
   // Their arenas outlive the layers, whose handles they lent.
   StepProgram grad_, reduce_, update_, score_, refresh_;
   Arena refreshing_;  // of the refreshes that are due in a step
+  class RefreshingTaker;
+  uint64_t refreshed_step_ = 0;  // in whose backward pass projections are refreshed; 0: in none
+  double refresh_ms_ = 0;        // of that pass
   ParamSet params_;
   std::unique_ptr<Stash> stash_;
   std::unique_ptr<Model> model_;

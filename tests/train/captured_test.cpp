@@ -111,6 +111,13 @@ TEST(Captured, OptionsOfMethodsAndModels) {
          config.method.optimizer = "galore";
          config.method.galore.side = "both";
        }},
+      {"projections refreshed during backward",
+       [](RunConfig& config) {
+         config.method.weights = "dense";
+         config.method.optimizer = "galore";
+         config.method.galore.refresh = "together";  // else there is one in every step, and none is captured
+         config.method.update = "backward";
+       }},
       {"8-bit moments of tables",
        [](RunConfig& config) {
          config.method.weights = "dense";

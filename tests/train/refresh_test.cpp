@@ -24,7 +24,10 @@ std::vector<std::pair<std::string, RunConfig>> refreshed_runs() {
         config.method.adafactor.beta1 = beta1;
         config.method.adam8bit.min_size = 16;
         config.method.coap.restore = true;
-        runs.emplace_back(std::string(optimizer) + " around " + rule + (beta1 > 0 ? " with a first moment" : ""), config);
+        for (const char* update : choices_of("method.update")) {
+          config.method.update = update;
+          runs.emplace_back(std::string(optimizer) + " around " + rule + (beta1 > 0 ? " with a first moment" : "") + ", " + update, config);
+        }
       }
   return runs;
 }
