@@ -85,26 +85,31 @@ void alerts(UiState& ui) {
   text_dim("of the memory free");
 }
 
-void draw_window_settings(UiState& ui) {
-  ImGui::BeginChild("settings-list", {0, 0}, ImGuiChildFlags_NavFlattened);
+void section() { ImGui::Dummy({0, em(0.4f)}); }
+
+// The width of a slider that leaves `beside` to what follows it.
+void slider_width(float beside = em(1)) { ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - beside)); }
+
+void theme_row(UiState& ui) {
   caption("Theme",
           "High contrast: text and borders at 7:1, curves at 4.5:1. Desktop: follows the desktop, read at the start and whenever this "
           "window gets the focus; dark if the desktop reports no theme.");
   static constexpr const char* kNames[] = {"Dark", "Light", "High contrast", "Desktop"};
   int kind = ui.settings.theme_of_desktop ? 3 : static_cast<int>(ui.settings.theme);
-  if (segmented("theme", kNames, 4, kind)) {
-    if (kind == 3)
-      follow_desktop_theme(ui);
-    else
-      set_theme(ui, static_cast<ThemeKind>(kind));
-  }
+  if (!segmented("theme", kNames, 4, kind)) return;
+  if (kind == 3)
+    follow_desktop_theme(ui);
+  else
+    set_theme(ui, static_cast<ThemeKind>(kind));
+}
 
+void text_size_row(UiState& ui) {
   std::string keys;
   for (const char* action : {"scale.larger", "scale.smaller", "scale.normal"})
     if (const std::string key = key_text(ui.settings.keys.of(action)); !key.empty()) keys += (keys.empty() ? "" : ", ") + key;
   caption("Text size", ("Relative to the scale of the monitor" + (keys.empty() ? "." : " (" + keys + ").")).c_str());
   // Takes effect on release, because scaling moves the slider away from the mouse.
-  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(5)));
+  slider_width(em(5));
   float& scale = ui.dialogs.scale;
   if (ui.dialogs.appearing || scale <= 0) scale = ui.settings.user_scale;
   ImGui::SliderFloat("##scale", &scale, 0.75f, 3, "%.2f x", ImGuiSliderFlags_AlwaysClamp);
@@ -112,56 +117,48 @@ void draw_window_settings(UiState& ui) {
   if (!ImGui::IsItemActive()) scale = ui.settings.user_scale;
   ImGui::SameLine();
   if (button("1 x", {.enabled = ui.settings.user_scale != 1})) set_user_scale(ui, 1);
+}
 
+void drawing_rows(UiState& ui) {
   caption("Line width", "Of curves, relative to the default; also in exported charts.");
-  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(5)));
+  slider_width(em(5));
   ImGui::SliderFloat("##line-width", &ui.settings.line_width, 0.5f, 3, "%.1f x", ImGuiSliderFlags_AlwaysClamp);
 
   caption("Markers", "Shapes that distinguish curves without colour; also in exported charts.");
   ImGui::Checkbox("on compared runs", &ui.settings.line_markers);
 
   caption("Frame rate", "Maximum. A third of it if the CPU that draws also trains.");
-  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
+  slider_width();
   ImGui::SliderInt("##fps", &ui.settings.max_fps, 1, 60, "%d", ImGuiSliderFlags_AlwaysClamp);
 
   caption("Idle frame rate", "Frames per second while a run trains and there is no input. Higher values slow down training.");
-  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
+  slider_width();
   ImGui::SliderInt("##training-fps", &ui.settings.training_fps, 1, 60, "%d", ImGuiSliderFlags_AlwaysClamp);
 
   caption("CPU share",
           "Most of one core that drawing may use: after a slow frame, the next one waits and leaves the time to training. Also limits the "
           "response to input.");
-  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
+  slider_width();
   auto percent = static_cast<int>(std::lround(100 * ui.settings.gui_share));
   if (ImGui::SliderInt("##share", &percent, 5, 100, "%d %%", ImGuiSliderFlags_AlwaysClamp)) ui.settings.gui_share = percent / 100.0;
+}
 
-  ImGui::Dummy({0, em(0.4f)});
-  alerts(ui);
-
-  ImGui::Dummy({0, em(0.4f)});
+void checkpoint_row(UiState& ui) {
   caption("Checkpoints",
           "Minutes between checkpoints of runs in this window. 0: the setting of the run applies. A live run takes the value as an edit; "
           "its other intervals stay.");
-  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
+  slider_width();
   const double none = 0, most = 120;
   ImGui::SliderScalar("##autosave", ImGuiDataType_Double, &ui.settings.autosave_minutes, &none, &most,
                       ui.settings.autosave_minutes > 0 ? "every %.0f min" : "setting of the run", ImGuiSliderFlags_AlwaysClamp);
-  if (ImGui::IsItemDeactivatedAfterEdit()) {
-    ui.settings.autosave_minutes = std::round(ui.settings.autosave_minutes);
-    autosave(ui);
-  }
+  if (!ImGui::IsItemDeactivatedAfterEdit()) return;
+  ui.settings.autosave_minutes = std::round(ui.settings.autosave_minutes);
+  autosave(ui);
+}
 
-  caption("File dialog", "Uses zenity or kdialog if installed, otherwise a dialog in this window.");
-  ImGui::Checkbox("desktop dialog", &ui.settings.desktop_dialogs);
-
-  caption("External runs",
-          "Runs that another program starts in the database. During replay or in the form of a new run, only a message appears.");
-  ImGui::Checkbox("show the newest", &ui.settings.follow_newest);
-
-  ImGui::Dummy({0, em(0.4f)});
+void database_row(UiState& ui, float room) {
   caption("Database", "The file that stores all runs. Checkpoints are in the same folder. A live run stays in its database.");
   const std::string store = ui.store ? ui.store->path() : "nothing is stored";
-  const float room = ImGui::GetContentRegionAvail().x;
   path_line(store, room);
   ImGui::SetCursorPosX(em(10));
   if (button("Open ...", {.tooltip = "Open an existing database"})) open_browser(ui, BrowseFor::store);
@@ -169,8 +166,9 @@ void draw_window_settings(UiState& ui) {
   const bool usual = store == paths::runs_database();
   if (button("Default", {.enabled = !usual, .tooltip = paths::runs_database().c_str(), .why_not = "The default database is open"}))
     open_store(ui, paths::runs_database());
+}
 
-  ImGui::Dummy({0, em(0.4f)});
+void run_defaults_row(float room) {
   caption("Run defaults", nullptr);
   path_line(paths::config_file(), room);
   ImGui::SetCursorPosX(em(10));
@@ -186,12 +184,39 @@ void draw_window_settings(UiState& ui) {
   ImGui::EndGroup();
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
+}
 
-  ImGui::Dummy({0, em(0.4f)});
+void reset_row(UiState& ui) {
   caption("Reset",
           "Resets theme, text size, frame rates, alerts, checkpoints and dialogs on this page. Keys and layouts have their own reset.");
   if (button("Reset these settings###reset-settings", {.icon = Icon::rewind, .tooltip = "All settings above except the database"}))
     use_shipped_settings(ui);
+}
+
+void draw_window_settings(UiState& ui) {
+  ImGui::BeginChild("settings-list", {0, 0}, ImGuiChildFlags_NavFlattened);
+  theme_row(ui);
+  text_size_row(ui);
+  drawing_rows(ui);
+  section();
+  alerts(ui);
+  section();
+  checkpoint_row(ui);
+
+  caption("File dialog", "Uses zenity or kdialog if installed, otherwise a dialog in this window.");
+  ImGui::Checkbox("desktop dialog", &ui.settings.desktop_dialogs);
+
+  caption("External runs",
+          "Runs that another program starts in the database. During replay or in the form of a new run, only a message appears.");
+  ImGui::Checkbox("show the newest", &ui.settings.follow_newest);
+
+  section();
+  const float room = ImGui::GetContentRegionAvail().x - em(10);
+  database_row(ui, room);
+  section();
+  run_defaults_row(room);
+  section();
+  reset_row(ui);
   ImGui::EndChild();
 }
 

@@ -496,132 +496,156 @@ void how_shown(UiState& ui) {
   ImGui::PopStyleVar();
 }
 
+void no_ranks(const UiState& ui) {
+  const RunView& view = ui.shown();
+  const bool dense = ui.has_run() && !view.uses("model.tt"), unreadable = !view.config_problem.empty();
+  empty_state(unreadable ? Icon::warning : Icon::chart, dense || unreadable ? "No ranks" : "No ranks yet",
+              unreadable ? "The stored settings of this run cannot be read."
+              : dense    ? "This run has no tensor trains."
+                         : "The ranks of all bonds appear here when a run starts.");
+}
+
+// Title, sum of all ranks, the colours where there is room, and the export button.
+void title_line(UiState& ui, const std::vector<LayerRanks>& layers) {
+  int64_t live = 0, initial = 0;
+  for (const LayerRanks& layer : layers) {
+    for (int64_t rank : layer.live) live += rank;
+    for (int64_t rank : layer.initial) initial += rank;
+  }
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - export_button_width() - em(0.4f);
+  card_title("Rank map",
+             "Live rank and initial rank of each bond of each tensor train. A bond links two cores; entries of its rank vector at or "
+             "below the threshold are dead.");
+  ImGui::SameLine(0, em(1));
+  push_small();
+  text_dim("sum " + thousands(static_cast<double>(live)) + " of " + thousands(static_cast<double>(initial)));
+  const float scale = em(5), labels = ImGui::CalcTextSize("0 %").x + ImGui::CalcTextSize("100 %").x + em(0.8f);
+  if (ImGui::GetContentRegionAvail().x > 0 && right - ImGui::GetCursorPosX() > 0) {
+    ImGui::SameLine();
+    if (right - ImGui::GetCursorPosX() > scale + labels) {
+      ImGui::SetCursorPosX(right - scale - labels);
+      text_dim("0 %");
+      ImGui::SameLine(0, em(0.4f));
+      legend(scale);
+      ImGui::SameLine(0, em(0.4f));
+      text_dim("100 %");
+    }
+  }
+  ImGui::SameLine();
+  export_button(ui, "ranks");
+  ImGui::PopFont();
+}
+
+// Where the cells of the map lie.
+struct MapGrid {
+  ImVec2 origin, cell;
+  float names = 0, header = 0, gap = 0;
+
+  ImVec2 place(size_t row, size_t bond) const {
+    return {origin.x + names + em(0.8f) + static_cast<float>(bond) * (cell.x + gap),
+            origin.y + header + static_cast<float>(row) * (cell.y + gap)};
+  }
+};
+
+void bond_titles(const MapGrid& grid, size_t bonds) {
+  for (size_t bond = 0; bond < bonds; ++bond) {
+    const std::string title = grid.cell.x > em(4) ? "bond " + std::to_string(bond + 1) : std::to_string(bond + 1);
+    const float text = ImGui::CalcTextSize(title.c_str()).x;
+    ImGui::GetWindowDrawList()->AddText({grid.place(0, bond).x + (grid.cell.x - text) / 2, grid.origin.y}, theme().dim, title.c_str());
+  }
+}
+
+// Name and cells of a layer in row `row` of the map.
+void layer_row(UiState& ui, const LayerRanks& layer, const MapGrid& grid, size_t row) {
+  const ImVec2 at(grid.origin.x, grid.place(row, 0).y);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::PushID(layer.name.c_str());
+  const bool chosen = ui.selected_layer == layer.name;
+  ImGui::PushFont(fonts().text, 0);
+  const bool pressed = [&] {
+    const MapItem item(row == 0);
+    return focus_area("layer", ImGui::GetCursorPos(), {grid.names + em(0.4f), grid.cell.y});
+  }();
+  if (pressed) {
+    ui.selected_layer = chosen ? "" : layer.name;
+    ui.tt.bond = ui.tt.core = 0;
+  }
+  name_item("layer:" + layer.name);
+  const bool hovered = ImGui::IsItemHovered();
+  std::vector<Copied> what;
+  if (hovered || ImGui::IsItemFocused()) {
+    const std::vector<std::string> facts = layer_facts(ui.snapshot(), layer);
+    what = {{"Copy name", layer.name}, {"Copy tooltip", joined(layer.name, facts)}};
+    if (hovered) tell(layer.name, facts);
+  }
+  copy_menu(what, hovered);
+  ImGui::SetCursorScreenPos({at.x, at.y + (grid.cell.y - ImGui::GetTextLineHeight()) / 2});
+  text_fit(layer.name, grid.names, chosen || hovered ? theme().text : theme().dim);
+  ImGui::PopFont();
+  for (size_t bond = 0; bond < layer.live.size(); ++bond) cell(ui, layer, bond, grid.place(row, bond), grid.cell);
+  ImGui::PopID();
+}
+
+// The ranks of now, with their history below where there is room. `names`: width of the longest name.
+void map_of_now(UiState& ui, const std::vector<LayerRanks>& layers, const std::vector<size_t>& order, float names) {
+  size_t bonds = 0;
+  for (const LayerRanks& layer : layers) bonds = std::max(bonds, layer.live.size());
+  const ImVec2 space = ImGui::GetContentRegionAvail();
+  MapGrid grid;
+  grid.header = ImGui::GetTextLineHeight() + em(0.3f);
+  grid.gap = std::max(1.0f, em(0.14f));
+  grid.names = std::min(names, space.x * 0.35f);
+  const auto rows = static_cast<float>(layers.size()), count = static_cast<float>(std::max<size_t>(1, bonds));
+  const float map = grid.header + rows * em(2.6f) + grid.gap;
+  const bool with_history = space.y - map > em(5.5f);
+  ImGui::BeginChild("cells", {0, with_history ? map : 0}, ImGuiChildFlags_NavFlattened, with_history ? ImGuiWindowFlags_NoScrollbar : 0);
+  const float width = ImGui::GetContentRegionAvail().x;
+  grid.cell.x = std::max(em(2.6f), std::floor(std::min(em(14), (width - grid.names - em(0.8f)) / count - grid.gap)));
+  grid.cell.y = std::floor(std::clamp(((with_history ? map : space.y) - grid.header) / rows - grid.gap, em(1.5f), em(4.2f)));
+  grid.origin = ImGui::GetCursorScreenPos();
+  bond_titles(grid, bonds);
+  ImGui::Dummy({grid.names + em(0.8f) + count * (grid.cell.x + grid.gap), grid.header});
+  ImGui::PushFont(fonts().numbers, 0);
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(layers.size()), grid.cell.y + grid.gap);
+  while (clipper.Step())
+    for (auto i = static_cast<size_t>(clipper.DisplayStart); i < static_cast<size_t>(clipper.DisplayEnd); ++i)
+      layer_row(ui, layers[order[i]], grid, i);
+  ImGui::PopFont();
+  ImGui::SetCursorScreenPos({grid.origin.x, grid.place(layers.size(), 0).y});
+  ImGui::Dummy({1, 1});
+  ImGui::EndChild();
+  name_item("chart:rank-map");
+  if (with_history) over_steps(ui, order);
+}
+
+void bond_ranks(UiState& ui, const std::vector<LayerRanks>& layers) {
+  float names = 0;
+  for (const LayerRanks& layer : layers) names = std::max(names, ImGui::CalcTextSize(layer.name.c_str()).x);
+  title_line(ui, layers);
+  push_small();
+  how_shown(ui);
+  const std::vector<size_t> order = ordered_layers(layers, ui.rank_order);
+  if (ui.ranks_view == RanksView::now)
+    map_of_now(ui, layers, order, names);
+  else if (ui.ranks_view == RanksView::drops)
+    drops_feed(ui, ImGui::GetContentRegionAvail());
+  else
+    over_steps(ui, order);
+  ImGui::PopFont();
+}
+
 }  // namespace
 
 void draw_ranks(UiState& ui) {
-  const RunView& view = ui.shown();
   const std::vector<LayerRanks>& layers = ui.snapshot().ranks;
   if (begin_card("rank-map")) {
-    if (layers.empty() && !ui.snapshot().ranked.empty()) {
+    if (!layers.empty())
+      bond_ranks(ui, layers);
+    else if (!ui.snapshot().ranked.empty())
       draw_matrix_ranks(ui);
-      end_card();
-      return;
-    }
-    if (layers.empty()) {
-      const bool dense = ui.has_run() && !view.uses("model.tt");
-      const bool unreadable = !view.config_problem.empty();
-      empty_state(unreadable ? Icon::warning : Icon::chart, dense || unreadable ? "No ranks" : "No ranks yet",
-                  unreadable ? "The stored settings of this run cannot be read."
-                  : dense    ? "This run has no tensor trains."
-                             : "The ranks of all bonds appear here when a run starts.");
-      end_card();
-      return;
-    }
-    int64_t live = 0, initial = 0;
-    size_t bonds = 0;
-    float names = 0;
-    for (const LayerRanks& layer : layers) {
-      bonds = std::max(bonds, layer.live.size());
-      names = std::max(names, ImGui::CalcTextSize(layer.name.c_str()).x);
-      for (int64_t rank : layer.live) live += rank;
-      for (int64_t rank : layer.initial) initial += rank;
-    }
-    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - export_button_width() - em(0.4f);
-    card_title("Rank map",
-               "Live rank and initial rank of each bond of each tensor train. A bond links two cores; entries of its rank vector at or "
-               "below the threshold are dead.");
-    ImGui::SameLine(0, em(1));
-    push_small();
-    text_dim("sum " + thousands(static_cast<double>(live)) + " of " + thousands(static_cast<double>(initial)));
-    const float scale = em(5), labels = ImGui::CalcTextSize("0 %").x + ImGui::CalcTextSize("100 %").x + em(0.8f);
-    if (ImGui::GetContentRegionAvail().x > 0 && right - ImGui::GetCursorPosX() > 0) {
-      ImGui::SameLine();
-      if (right - ImGui::GetCursorPosX() > scale + labels) {
-        ImGui::SetCursorPosX(right - scale - labels);
-        text_dim("0 %");
-        ImGui::SameLine(0, em(0.4f));
-        legend(scale);
-        ImGui::SameLine(0, em(0.4f));
-        text_dim("100 %");
-      }
-    }
-    ImGui::SameLine();
-    export_button(ui, "ranks");
-    how_shown(ui);
-    const std::vector<size_t> order = ordered_layers(layers, ui.rank_order);
-    if (ui.ranks_view != RanksView::now) {
-      if (ui.ranks_view == RanksView::drops)
-        drops_feed(ui, ImGui::GetContentRegionAvail());
-      else
-        over_steps(ui, order);
-      ImGui::PopFont();
-      end_card();
-      return;
-    }
-    const float header = ImGui::GetTextLineHeight() + em(0.3f);
-    const ImVec2 space = ImGui::GetContentRegionAvail();
-    const float gap = std::max(1.0f, em(0.14f));
-    names = std::min(names, space.x * 0.35f);
-    // With few layers the history fits below the map.
-    const float map = header + static_cast<float>(layers.size()) * em(2.6f) + gap;
-    const bool with_history = space.y - map > em(5.5f);
-    ImGui::BeginChild("cells", {0, with_history ? map : 0}, ImGuiChildFlags_NavFlattened, with_history ? ImGuiWindowFlags_NoScrollbar : 0);
-    const float width = ImGui::GetContentRegionAvail().x;
-    const auto count = static_cast<float>(std::max<size_t>(1, bonds));
-    const float cell_width = std::max(em(2.6f), std::floor(std::min(em(14), (width - names - em(0.8f)) / count - gap)));
-    const float cell_height =
-        std::floor(std::clamp(((with_history ? map : space.y) - header) / static_cast<float>(layers.size()) - gap, em(1.5f), em(4.2f)));
-    const ImVec2 origin = ImGui::GetCursorScreenPos();
-    ImDrawList* list = ImGui::GetWindowDrawList();
-    for (size_t bond = 0; bond < bonds; ++bond) {
-      const std::string title = cell_width > em(4) ? "bond " + std::to_string(bond + 1) : std::to_string(bond + 1);
-      const float text = ImGui::CalcTextSize(title.c_str()).x;
-      list->AddText({origin.x + names + em(0.8f) + static_cast<float>(bond) * (cell_width + gap) + (cell_width - text) / 2, origin.y},
-                    theme().dim, title.c_str());
-    }
-    ImGui::Dummy({names + em(0.8f) + count * (cell_width + gap), header});
-    ImGui::PushFont(fonts().numbers, 0);
-    ImGuiListClipper clipper;
-    clipper.Begin(static_cast<int>(layers.size()), cell_height + gap);
-    while (clipper.Step())
-      for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-        const LayerRanks& layer = layers[order[static_cast<size_t>(i)]];
-        const ImVec2 at(origin.x, origin.y + header + static_cast<float>(i) * (cell_height + gap));
-        ImGui::SetCursorScreenPos(at);
-        ImGui::PushID(layer.name.c_str());
-        const bool chosen = ui.selected_layer == layer.name;
-        ImGui::PushFont(fonts().text, 0);
-        const bool pressed = [&] {
-          const MapItem item(i == 0);
-          return focus_area("layer", ImGui::GetCursorPos(), {names + em(0.4f), cell_height});
-        }();
-        if (pressed) {
-          ui.selected_layer = chosen ? "" : layer.name;
-          ui.tt.bond = ui.tt.core = 0;
-        }
-        name_item("layer:" + layer.name);
-        const bool hovered = ImGui::IsItemHovered();
-        std::vector<Copied> what;
-        if (hovered || ImGui::IsItemFocused()) {
-          const std::vector<std::string> facts = layer_facts(ui.snapshot(), layer);
-          what = {{"Copy name", layer.name}, {"Copy tooltip", joined(layer.name, facts)}};
-          if (hovered) tell(layer.name, facts);
-        }
-        copy_menu(what, hovered);
-        ImGui::SetCursorScreenPos({at.x, at.y + (cell_height - ImGui::GetTextLineHeight()) / 2});
-        text_fit(layer.name, names, chosen || hovered ? theme().text : theme().dim);
-        ImGui::PopFont();
-        for (size_t bond = 0; bond < layer.live.size(); ++bond)
-          cell(ui, layer, bond, {at.x + names + em(0.8f) + static_cast<float>(bond) * (cell_width + gap), at.y}, {cell_width, cell_height});
-        ImGui::PopID();
-      }
-    ImGui::PopFont();
-    ImGui::SetCursorScreenPos({origin.x, origin.y + header + static_cast<float>(layers.size()) * (cell_height + gap)});
-    ImGui::Dummy({1, 1});
-    ImGui::EndChild();
-    name_item("chart:rank-map");
-    if (with_history) over_steps(ui, order);
-    ImGui::PopFont();
+    else
+      no_ranks(ui);
   }
   end_card();
 }

@@ -162,159 +162,218 @@ void tell_progress(const RunView& view, const std::string& text, const std::stri
   ImGui::PopID();
 }
 
-}  // namespace
+constexpr float kGap = 0.35f, kChipGap = 0.4f, kApart = 1, kEdge = 0.9f;  // in em
 
-void draw_transport(UiState& ui) {
-  const RunView& view = ui.shown();
-  const Snapshot& s = *view.snapshot;
-  LiveRun* run = ui.commanded();
-  const bool paused = s.phase == Phase::paused;
-  const bool settled = run && !run->stopping() && (s.phase == Phase::running || paused);
-  const char* why = !ui.has_run()             ? "No run yet: start one first"
-                    : !run && view.live       ? "The run has ended"
-                    : !run && ui.hides_live() ? "Another run is training: go to it with the Live button"
-                    : !run                    ? "This is a stored run: resume it first"
-                    : run->stopping()         ? "The run is stopping"
-                                              : "The run is not ready yet";
-  const float height = ImGui::GetFrameHeight() + em(0.3f);
-  const float gap = em(0.35f), chip_gap = em(0.4f), apart = em(1), edge = em(0.9f);
+// One frame of the bar: what its parts say is settled first, then which of them have words, then they are drawn from left to right.
+class Transport {
+ public:
+  explicit Transport(UiState& ui) : ui_(ui), view_(ui.shown()), s_(*view_.snapshot), run_(ui.commanded()) {
+    settle_first_button();
+    settle_chips();
+    if (ui.hides_live()) live_words_ = "Live: " + counts(*ui.live->view().snapshot);
+  }
 
-  // Function of the first button.
-  const bool commands = run || ui.training();
-  const bool waits = run && (run->waits<PauseCommand>() || run->waits<ResumeCommand>());
-  const bool resumes = !commands && ui.resumable(), demo = ui.preset == "demo";
-  const int64_t more = commands || resumes ? 0 : offered_steps(ui);
-  const std::string steps = thousands(static_cast<double>(more)) + " steps";
-  const std::string start = (commands  ? (paused ? "Resume" : "Pause")
-                             : resumes ? "Resume"
-                             : more    ? "Extend by " + steps
-                             : demo    ? "Run demo"
-                                       : "Start") +
-                            std::string("###start");
-  const std::string start_tip =
-      commands  ? (paused ? "Continue training" : "Pause after this step")
-      : resumes ? "Continues from the last checkpoint"
-      : more    ? "This run is finished: train it for " + steps + " more, half of its length. The list of runs extends it by any number"
-                : "Starts the preset " + ui.preset;
-  const float start_width = std::max(em(6.8f), button_width(start.c_str(), {.icon = Icon::play}));
+  void draw() {
+    const float bar = fit_words();
+    ImGui::SetCursorPosY((ImGui::GetWindowHeight() - height_) / 2);
+    first_button();
+    run_buttons();
+    new_run_button();
+    chips();
+    live_button();
+    progress(bar);
+  }
 
-  const std::string no = commands ? "" : no_writing(ui);
+ private:
+  bool paused() const { return s_.phase == Phase::paused; }
+  bool settled() const { return run_ && !run_->stopping() && (s_.phase == Phase::running || paused()); }
+  bool waits() const { return run_ && (run_->waits<PauseCommand>() || run_->waits<ResumeCommand>()); }
 
-  // A requested stop or pause waits for the end of the step.
-  const bool stops = run && run->stopping(), pauses = run && s.phase == Phase::running && run->waits<PauseCommand>();
-  if (!stops && !pauses)
-    ui.ending_since = 0;
-  else if (ui.ending_since == 0)
-    ui.ending_since = ImGui::GetTime();
-  const PhaseLook look = look_of(stops ? Phase::stopping : pauses ? Phase::pausing : s.phase);
-  Chip phase{look.text, look.color, look.icon, look.text, true};
-  Chip stored{"Stored", theme().dim, Icon::clock, "A stored run, not the live run.", true};
-  Chip past{"Replay", theme().warning, Icon::rewind,
-            "The training page shows an earlier step of this run; the timeline returns to the newest one.", true};
-  const bool is_past = ui.replaying() && !shows_replay_sign(ui);
-  const Chip stage = stage_chip(s);
-  const bool has_stage = !s.ranks.empty(), is_stored = !view.live && ui.has_run();
-  const ButtonLook back{.icon = Icon::forward};
-  const std::string live_words = ui.hides_live() ? "Live: " + counts(*ui.live->view().snapshot) : "";
-  Words words;
-  ImVec2 square;  // size of a button with an icon
-  const auto lay_out = [&] {
-    square = {height * (words.broad ? 1.25f : 1), height};
-    phase.words = words.phase;
-    stored.words = past.words = words.stored;
-    float width = em(0.8f) + (words.start ? start_width : square.x) + 4 * (gap + square.x) + apart + width_of(phase) + apart + edge;
-    if (words.new_run_at_all) width += gap + (words.new_run ? button_width("New run", {.icon = Icon::plus}) : square.x);
-    if (has_stage && words.stage_at_all) width += chip_gap + width_of(stage);
-    if (is_stored && words.stored_at_all) width += chip_gap + width_of(stored);
-    if (is_past) width += chip_gap + width_of(past);
-    if (ui.hides_live()) width += chip_gap + button_width(words.stored ? live_words.c_str() : "", back);
+  // Why buttons for a run can do nothing.
+  const char* why_not() const {
+    if (!ui_.has_run()) return "No run yet: start one first";
+    if (run_) return run_->stopping() ? "The run is stopping" : "The run is not ready yet";
+    if (view_.live) return "The run has ended";
+    return ui_.hides_live() ? "Another run is training: go to it with the Live button" : "This is a stored run: resume it first";
+  }
+
+  void settle_first_button() {
+    commands_ = run_ || ui_.training();
+    const bool resumes = !commands_ && ui_.resumable();
+    const int64_t more = commands_ || resumes ? 0 : offered_steps(ui_);
+    const std::string steps = thousands(static_cast<double>(more)) + " steps";
+    if (commands_) {
+      start_ = paused() ? "Resume" : "Pause";
+      start_tip_ = paused() ? "Continue training" : "Pause after this step";
+    } else if (resumes) {
+      start_ = "Resume";
+      start_tip_ = "Continues from the last checkpoint";
+    } else if (more) {
+      start_ = "Extend by " + steps;
+      start_tip_ = "This run is finished: train it for " + steps + " more, half of its length. The list of runs extends it by any number";
+    } else {
+      start_ = ui_.preset == "demo" ? "Run demo" : "Start";
+      start_tip_ = "Starts the preset " + ui_.preset;
+    }
+    start_ += "###start";
+    start_width_ = std::max(em(6.8f), button_width(start_.c_str(), {.icon = Icon::play}));
+  }
+
+  void settle_chips() {
+    // A requested stop or pause waits for the end of the step.
+    const bool stops = run_ && run_->stopping(), pauses = run_ && s_.phase == Phase::running && run_->waits<PauseCommand>();
+    if (!stops && !pauses)
+      ui_.ending_since = 0;
+    else if (ui_.ending_since == 0)
+      ui_.ending_since = ImGui::GetTime();
+    const PhaseLook look = look_of(stops ? Phase::stopping : pauses ? Phase::pausing : s_.phase);
+    phase_ = {look.text, look.color, look.icon, look.text, true};
+    has_stage_ = !s_.ranks.empty();
+    stage_ = stage_chip(s_);
+    is_stored_ = !view_.live && ui_.has_run();
+    is_past_ = ui_.replaying() && !shows_replay_sign(ui_);
+  }
+
+  // Width of all parts but the progress.
+  float lay_out() {
+    square_ = {height_ * (words_.broad ? 1.25f : 1), height_};
+    phase_.words = words_.phase;
+    stored_.words = past_.words = words_.stored;
+    float width = em(0.8f) + (words_.start ? start_width_ : square_.x) + 4 * (em(kGap) + square_.x) + em(kApart) + width_of(phase_) +
+                  em(kApart) + em(kEdge);
+    if (words_.new_run_at_all) width += em(kGap) + (words_.new_run ? button_width("New run", {.icon = Icon::plus}) : square_.x);
+    if (has_stage_ && words_.stage_at_all) width += em(kChipGap) + width_of(stage_);
+    if (is_stored_ && words_.stored_at_all) width += em(kChipGap) + width_of(stored_);
+    if (is_past_) width += em(kChipGap) + width_of(past_);
+    if (ui_.hides_live()) width += em(kChipGap) + button_width(words_.stored ? live_words_.c_str() : "", {.icon = Icon::forward});
     return width;
-  };
-  push_numbers(0.93f);
-  const float wish = std::max(em(20), ImGui::CalcTextSize((counts(s) + "   ETA 59 m 59 s").c_str()).x), least = em(6);
-  ImGui::PopFont();
-  for (const auto given_up : kGivenUp) {
-    const bool for_words =
-        given_up == &Words::new_run || given_up == &Words::stored || given_up == &Words::start || given_up == &Words::phase;
-    if (ImGui::GetWindowWidth() - lay_out() < (for_words ? wish : least)) words.*given_up = false;
-  }
-  const float bar = std::max(em(2), ImGui::GetWindowWidth() - lay_out());
-
-  ImGui::SetCursorPosY((ImGui::GetWindowHeight() - height) / 2);
-  const auto next = [&] { ImGui::SameLine(0, gap); };
-  if (button(words.start ? start.c_str() : "###start", {.icon = commands && !paused ? Icon::pause : Icon::play,
-                                                        .primary = true,
-                                                        .enabled = commands ? settled && !waits : no.empty(),
-                                                        .tooltip = start_tip.c_str(),
-                                                        .keys = ui.settings.keys.of("run.toggle"),
-                                                        .why_not = !no.empty() ? no.c_str()
-                                                                   : waits     ? "Waits for the end of the step"
-                                                                               : why,
-                                                        .size = {words.start ? start_width : square.x, height}}))
-    start_or_pause(ui);
-  const auto act = [&](const char* label, Icon icon, const char* tip, const char* action, bool can = true) {
-    next();
-    return button(
-        label,
-        {.icon = icon, .enabled = settled && can, .tooltip = tip, .keys = ui.settings.keys.of(action), .why_not = why, .size = square});
-  };
-  if (act("###step", Icon::step, "Train one step, then pause", "run.step")) run->step(1);
-  if (act("###run-to", Icon::to_mark, "Train to a step or the next event, then pause", "run.to")) open_dialog(ui, Dialog::run_to);
-  if (act("###checkpoint", Icon::save, "Write a checkpoint", "run.checkpoint", !run || !run->waits<CheckpointCommand>())) run->checkpoint();
-  if (act("###stop", Icon::stop, "Stop with a checkpoint", "run.stop")) stop_run(ui, true);
-  if (words.new_run_at_all) {
-    next();
-    if (button(words.new_run ? "New run###new-run" : "###new-run", {.icon = Icon::plus,
-                                                                    .tooltip = "New run: all settings before it starts",
-                                                                    .keys = ui.settings.keys.of("layout.new"),
-                                                                    .size = {words.new_run ? 0 : square.x, height}}))
-      open_form(ui);
   }
 
-  const auto middle = [](float of) {
+  // Gives words up until the progress has the width that it needs; returns its width.
+  float fit_words() {
+    push_numbers(0.93f);
+    const float wish = std::max(em(20), ImGui::CalcTextSize((counts(s_) + "   ETA 59 m 59 s").c_str()).x), least = em(6);
+    ImGui::PopFont();
+    for (const auto given_up : kGivenUp) {
+      const bool for_words =
+          given_up == &Words::new_run || given_up == &Words::stored || given_up == &Words::start || given_up == &Words::phase;
+      if (ImGui::GetWindowWidth() - lay_out() < (for_words ? wish : least)) words_.*given_up = false;
+    }
+    return std::max(em(2), ImGui::GetWindowWidth() - lay_out());
+  }
+
+  void first_button() {
+    const std::string no = commands_ ? "" : no_writing(ui_);
+    if (button(words_.start ? start_.c_str() : "###start", {.icon = commands_ && !paused() ? Icon::pause : Icon::play,
+                                                            .primary = true,
+                                                            .enabled = commands_ ? settled() && !waits() : no.empty(),
+                                                            .tooltip = start_tip_.c_str(),
+                                                            .keys = ui_.settings.keys.of("run.toggle"),
+                                                            .why_not = !no.empty() ? no.c_str()
+                                                                       : waits()   ? "Waits for the end of the step"
+                                                                                   : why_not(),
+                                                            .size = {words_.start ? start_width_ : square_.x, height_}}))
+      start_or_pause(ui_);
+  }
+
+  void run_buttons() {
+    const auto act = [&](const char* label, Icon icon, const char* tip, const char* action, bool can = true) {
+      ImGui::SameLine(0, em(kGap));
+      return button(label, {.icon = icon,
+                            .enabled = settled() && can,
+                            .tooltip = tip,
+                            .keys = ui_.settings.keys.of(action),
+                            .why_not = why_not(),
+                            .size = square_});
+    };
+    if (act("###step", Icon::step, "Train one step, then pause", "run.step")) run_->step(1);
+    if (act("###run-to", Icon::to_mark, "Train to a step or the next event, then pause", "run.to")) open_dialog(ui_, Dialog::run_to);
+    const bool saves = run_ && run_->waits<CheckpointCommand>();
+    if (act("###checkpoint", Icon::save, "Write a checkpoint", "run.checkpoint", !saves)) run_->checkpoint();
+    if (act("###stop", Icon::stop, "Stop with a checkpoint", "run.stop")) stop_run(ui_, true);
+  }
+
+  void new_run_button() {
+    if (!words_.new_run_at_all) return;
+    ImGui::SameLine(0, em(kGap));
+    if (button(words_.new_run ? "New run###new-run" : "###new-run", {.icon = Icon::plus,
+                                                                     .tooltip = "New run: all settings before it starts",
+                                                                     .keys = ui_.settings.keys.of("layout.new"),
+                                                                     .size = {words_.new_run ? 0 : square_.x, height_}}))
+      open_form(ui_);
+  }
+
+  static void middle(float of) {
     ImGui::SetCursorPosY(std::round((ImGui::GetWindowHeight() - of) / 2));
     ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset = 0;  // undo the offset of the preceding buttons
-  };
-  const auto draw_chip = [&](const Chip& one, float before) {
-    ImGui::SameLine(0, before);
-    middle(ImGui::GetTextLineHeight());
-    const ImVec2 at = ImGui::GetCursorPos(), size(width_of(one), ImGui::GetTextLineHeight());
-    chip(one.words ? one.text : "", one.color, one.icon);
-    name_item(std::string("says:") + one.text);
-    ImGui::PushID(one.text);
-    focus_area("##chip", at, size);
-    ImGui::PopID();
-    told(one.text, one.tip != one.text || !one.words ? one.tip : "", one.text);
-  };
-  draw_chip(phase, apart);
-  if (has_stage && words.stage_at_all) draw_chip(stage, chip_gap);
-  if (is_stored && words.stored_at_all) draw_chip(stored, chip_gap);
-  if (is_past) draw_chip(past, chip_gap);
-  if (ui.hides_live()) {
-    const Snapshot& live = *ui.live->view().snapshot;
-    const std::string name = live.name.empty() ? "the run" : live.name, tells = "Back to live: " + name + ", " + counts(live);
-    ImGui::SameLine(0, chip_gap);
-    middle(ImGui::GetFrameHeight());
-    if (button(words.stored ? (live_words + "###show-live").c_str() : "###show-live", {.icon = Icon::forward, .tooltip = tells.c_str()}))
-      show_live(ui);
   }
 
-  ImGui::SameLine(0, apart);
-  middle(em(1.7f));
-  const ImU32 color = s.phase == Phase::failed || s.phase == Phase::diverged ? theme().bad
-                      : s.phase == Phase::finished                           ? theme().good
-                                                                             : theme().accent;
-  const ImVec2 at = ImGui::GetCursorScreenPos(), cursor = ImGui::GetCursorPos(), size(bar, em(1.7f));
-  const double share = s.total_steps > 0 ? static_cast<double>(s.step) / static_cast<double>(s.total_steps) : 0;
-  push_numbers(0.93f);
-  const std::string text = progress_text(ui, s, bar - em(1));
-  progress_bar(static_cast<float>(share), size, color, text);
-  ImGui::PopFont();
-  name_item("says:" + text);
-  const std::string under = draw_marks(view, at, size);
-  focus_area("##progress", cursor, size);
-  name_item("progress");
-  tell_progress(view, text, under);
-}
+  void chips() const {
+    const auto draw_chip = [](const Chip& one, float before) {
+      ImGui::SameLine(0, em(before));
+      middle(ImGui::GetTextLineHeight());
+      const ImVec2 at = ImGui::GetCursorPos(), size(width_of(one), ImGui::GetTextLineHeight());
+      chip(one.words ? one.text : "", one.color, one.icon);
+      name_item(std::string("says:") + one.text);
+      ImGui::PushID(one.text);
+      focus_area("##chip", at, size);
+      ImGui::PopID();
+      told(one.text, one.tip != one.text || !one.words ? one.tip : "", one.text);
+    };
+    draw_chip(phase_, kApart);
+    if (has_stage_ && words_.stage_at_all) draw_chip(stage_, kChipGap);
+    if (is_stored_ && words_.stored_at_all) draw_chip(stored_, kChipGap);
+    if (is_past_) draw_chip(past_, kChipGap);
+  }
+
+  void live_button() {
+    if (!ui_.hides_live()) return;
+    const Snapshot& live = *ui_.live->view().snapshot;
+    const std::string name = live.name.empty() ? "the run" : live.name, tells = "Back to live: " + name + ", " + counts(live);
+    ImGui::SameLine(0, em(kChipGap));
+    middle(ImGui::GetFrameHeight());
+    if (button(words_.stored ? (live_words_ + "###show-live").c_str() : "###show-live", {.icon = Icon::forward, .tooltip = tells.c_str()}))
+      show_live(ui_);
+  }
+
+  void progress(float bar) const {
+    ImGui::SameLine(0, em(kApart));
+    middle(em(1.7f));
+    const ImU32 color = s_.phase == Phase::failed || s_.phase == Phase::diverged ? theme().bad
+                        : s_.phase == Phase::finished                            ? theme().good
+                                                                                 : theme().accent;
+    const ImVec2 at = ImGui::GetCursorScreenPos(), cursor = ImGui::GetCursorPos(), size(bar, em(1.7f));
+    const double share = s_.total_steps > 0 ? static_cast<double>(s_.step) / static_cast<double>(s_.total_steps) : 0;
+    push_numbers(0.93f);
+    const std::string text = progress_text(ui_, s_, bar - em(1));
+    progress_bar(static_cast<float>(share), size, color, text);
+    ImGui::PopFont();
+    name_item("says:" + text);
+    const std::string under = draw_marks(view_, at, size);
+    focus_area("##progress", cursor, size);
+    name_item("progress");
+    tell_progress(view_, text, under);
+  }
+
+  UiState& ui_;
+  const RunView& view_;
+  const Snapshot& s_;
+  LiveRun* const run_;
+  const float height_ = ImGui::GetFrameHeight() + em(0.3f);
+  bool commands_ = false;  // the first button pauses or resumes a run that trains; else it starts one
+  std::string start_, start_tip_, live_words_;
+  float start_width_ = 0;
+  Chip phase_{}, stage_{};
+  Chip stored_{"Stored", theme().dim, Icon::clock, "A stored run, not the live run.", true};
+  Chip past_{"Replay", theme().warning, Icon::rewind,
+             "The training page shows an earlier step of this run; the timeline returns to the newest one.", true};
+  bool has_stage_ = false, is_stored_ = false, is_past_ = false;
+  Words words_;
+  ImVec2 square_;  // size of a button with an icon
+};
+
+}  // namespace
+
+void draw_transport(UiState& ui) { Transport(ui).draw(); }
 
 }  // namespace comera::studio

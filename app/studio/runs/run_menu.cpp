@@ -84,111 +84,159 @@ void copy_cell(const RunTable& table, const RunRow& row) {
   name_item("copy-cell");
 }
 
-}  // namespace
-
-void draw_run_menu(UiState& ui) {
-  const std::vector<const RunRow*> rows = chosen_runs(ui);
-  if (rows.empty()) return;
+// What is chosen while the menu is open.
+struct Chosen {
+  UiState& ui;
+  const std::vector<const RunRow*>& rows;
   const RunRow& one = *rows[0];
   const bool alone = rows.size() == 1;
-  std::vector<std::string> ids;
-  for (const RunRow* row : rows) ids.push_back(row->id);
-  if (ImGui::IsWindowAppearing()) {
-    ui.run_table.extend_by = std::max<int64_t>(1, one.summary.total_steps / 2);
-    ui.run_table.fork_at = ui.run_table.back_to = one.summary.step;
-  }
-  if (ImGui::IsWindowAppearing() && !ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ui.run_table.menu_column = "name";  // opened by a key
   const std::string no = no_writing(ui);
   const bool can = no.empty();
-  if (!alone) text_dim(std::to_string(rows.size()) + " runs");
-  if (alone && !one.message.empty()) {  // shows the error message without hovering
+  std::vector<std::string> ids;
+
+  Chosen(UiState& ui_state, const std::vector<const RunRow*>& chosen) : ui(ui_state), rows(chosen) {
+    for (const RunRow* row : rows) ids.push_back(row->id);
+  }
+};
+
+// How many runs there are, the error message without hovering, and why nothing can be changed.
+void menu_head(const Chosen& c) {
+  if (!c.alone) text_dim(std::to_string(c.rows.size()) + " runs");
+  if (c.alone && !c.one.message.empty()) {
     ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(22));
-    text_dim(one.message);
+    text_dim(c.one.message);
     ImGui::PopTextWrapPos();
-    if (ImGui::MenuItem("Copy error message###copy-message")) ImGui::SetClipboardText(one.message.c_str());
+    if (ImGui::MenuItem("Copy error message###copy-message")) ImGui::SetClipboardText(c.one.message.c_str());
     name_item("copy-message");
     ImGui::Separator();
   }
-  if (!can) text_dim("Read-only: " + ui.runs->read_only);
-  if (ImGui::MenuItem("Open###open", "Enter", false, alone)) open_run(ui, one.id);
-  if (ImGui::MenuItem("Resume###resume", nullptr, false, can && alone && can_resume(one))) resume_run(ui, one.id);
-  if (ImGui::BeginMenu("Roll back to step###back", can && alone && one.status != "running" && one.summary.step > 0)) {
+  if (!c.can) text_dim("Read-only: " + c.ui.runs->read_only);
+}
+
+void retry_items(const Chosen& c) {
+  if (!c.alone || !failed_for_memory(c.one)) return;
+  if (ImGui::MenuItem("Halve batch and retry###retry-half", nullptr, false, c.can)) retry_run(c.ui, c.one.id, Retry::half_batch);
+  name_item("retry-half");
+  if (c.one.device.starts_with("CPU")) return;
+  if (ImGui::MenuItem("Train on CPU###retry-cpu", nullptr, false, c.can)) retry_run(c.ui, c.one.id, Retry::on_cpu);
+  name_item("retry-cpu");
+}
+
+// Opening, resuming, replaying and forking.
+void course_items(const Chosen& c) {
+  UiState& ui = c.ui;
+  const RunRow& one = c.one;
+  const bool settled = c.can && c.alone && one.status != "running";
+  if (ImGui::MenuItem("Open###open", "Enter", false, c.alone)) open_run(ui, one.id);
+  if (ImGui::MenuItem("Resume###resume", nullptr, false, c.can && c.alone && can_resume(one))) resume_run(ui, one.id);
+  if (ImGui::BeginMenu("Roll back to step###back", settled && one.summary.step > 0)) {
     const bool back = ask_number("checkpoint at or before", "Roll back", ui.run_table.back_to, 0, one.summary.step);
     text_dim("The later steps are kept as a run");
     if (back) resume_run(ui, one.id, {.at_step = ui.run_table.back_to});
     ImGui::EndMenu();
   }
-  if (ImGui::BeginMenu("Extend###extend", can && alone && one.status != "running")) {
+  if (ImGui::BeginMenu("Extend###extend", settled)) {
     if (ask_number("by steps", "Extend", ui.run_table.extend_by, 1, 1'000'000'000))
       resume_run(ui, one.id, {.extend = ui.run_table.extend_by});
     ImGui::EndMenu();
   }
-  if (alone && failed_for_memory(one)) {
-    if (ImGui::MenuItem("Halve batch and retry###retry-half", nullptr, false, can)) retry_run(ui, one.id, Retry::half_batch);
-    name_item("retry-half");
-    if (!one.device.starts_with("CPU")) {
-      if (ImGui::MenuItem("Train on CPU###retry-cpu", nullptr, false, can)) retry_run(ui, one.id, Retry::on_cpu);
-      name_item("retry-cpu");
-    }
-  }
-  if (ImGui::MenuItem("Replay###replay", nullptr, false, alone && one.summary.step > 1)) replay_run(ui, one.id);
+  retry_items(c);
+  if (ImGui::MenuItem("Replay###replay", nullptr, false, c.alone && one.summary.step > 1)) replay_run(ui, one.id);
   name_item("replay");
-  if (ImGui::BeginMenu("Fork at step###fork", can && alone && one.summary.step > 0)) {
+  if (ImGui::BeginMenu("Fork at step###fork", c.can && c.alone && one.summary.step > 0)) {
     if (ask_number("step", "Fork", ui.run_table.fork_at, 0, one.summary.step)) fork_run(ui, one.id, {.at_step = ui.run_table.fork_at});
     if (ImGui::MenuItem("With other settings ...###fork-with")) fork_run(ui, one.id, {.at_step = ui.run_table.fork_at, .ask = true});
     name_item("fork-with");
     ImGui::EndMenu();
   }
-  ImGui::Separator();
-  const bool compared = std::all_of(rows.begin(), rows.end(), [&](const RunRow* row) { return ui.compare.find(row->id) != nullptr; });
-  if (ImGui::MenuItem("Compare###compare", "Space", compared, compared || !ui.compare.full())) toggle_compared(ui, rows);
-  const bool pinned = alone && ui.run_table.baseline == one.id;
-  if (ImGui::MenuItem(pinned ? "Unpin the baseline###baseline" : "Set as baseline###baseline", nullptr, false, alone))
-    toggle_baseline(ui, one.id);
+}
+
+void compare_items(const Chosen& c) {
+  UiState& ui = c.ui;
+  const bool compared = std::all_of(c.rows.begin(), c.rows.end(), [&](const RunRow* row) { return ui.compare.find(row->id) != nullptr; });
+  if (ImGui::MenuItem("Compare###compare", "Space", compared, compared || !ui.compare.full())) toggle_compared(ui, c.rows);
+  const bool pinned = c.alone && ui.run_table.baseline == c.one.id;
+  if (ImGui::MenuItem(pinned ? "Unpin the baseline###baseline" : "Set as baseline###baseline", nullptr, false, c.alone))
+    toggle_baseline(ui, c.one.id);
   name_item("baseline");
+}
+
+void label_items(const Chosen& c) {
+  const bool starred = std::all_of(c.rows.begin(), c.rows.end(), [](const RunRow* row) { return has_tag(*row, kStar); });
+  if (ImGui::MenuItem("Star###star", "S", starred, c.can)) toggle_star(c.ui, c.rows);
+  if (ImGui::MenuItem(c.alone ? "Name, tags and notes ...###edit" : "Tags ...###edit", "F2", false, c.can))
+    open_dialog(c.ui, Dialog::edit_runs);
+  if (ImGui::BeginMenu("Tags###tags", c.can)) {
+    tags_menu(c.ui, c.rows, c.ids);
+    ImGui::EndMenu();
+  }
+  if (ImGui::BeginMenu("Colour###color", c.can && c.alone)) {
+    color_menu(c.ui, c.one);
+    ImGui::EndMenu();
+  }
+}
+
+void export_items(const Chosen& c) {
+  const auto item = [&](const char* label, RunChange::Kind kind, bool possible = true) {
+    if (ImGui::MenuItem(label, nullptr, false, possible)) export_runs(c.ui, c.ids, kind);
+  };
+  item("CSV of all metrics###csv", RunChange::export_csv);
+  item("JSON Lines, all records###jsonl", RunChange::export_jsonl);
+  item("TensorBoard event files###tfevents", RunChange::export_tfevents);
+  item("Chrome trace of the steps###trace", RunChange::export_trace, c.alone);
   ImGui::Separator();
-  const bool starred = std::all_of(rows.begin(), rows.end(), [](const RunRow* row) { return has_tag(*row, kStar); });
-  if (ImGui::MenuItem("Star###star", "S", starred, can)) toggle_star(ui, rows);
-  if (ImGui::MenuItem(alone ? "Name, tags and notes ...###edit" : "Tags ...###edit", "F2", false, can)) open_dialog(ui, Dialog::edit_runs);
-  if (ImGui::BeginMenu("Tags###tags", can)) {
-    tags_menu(ui, rows, ids);
-    ImGui::EndMenu();
-  }
-  if (ImGui::BeginMenu("Colour###color", can && alone)) {
-    color_menu(ui, one);
-    ImGui::EndMenu();
-  }
-  if (ImGui::BeginMenu("Export###export")) {
-    if (ImGui::MenuItem("CSV of all metrics###csv")) export_runs(ui, ids, RunChange::export_csv);
-    if (ImGui::MenuItem("JSON Lines, all records###jsonl")) export_runs(ui, ids, RunChange::export_jsonl);
-    if (ImGui::MenuItem("TensorBoard event files###tfevents")) export_runs(ui, ids, RunChange::export_tfevents);
-    if (ImGui::MenuItem("Chrome trace of the steps###trace", nullptr, false, ids.size() == 1))
-      export_runs(ui, ids, RunChange::export_trace);
-    ImGui::Separator();
-    if (ImGui::MenuItem("Model as safetensors###model")) export_runs(ui, ids, RunChange::export_model);
-    tooltip("The parameters of the last checkpoint.");
-    if (ImGui::MenuItem("Model for PyTorch###official")) export_runs(ui, ids, RunChange::export_official);
-    tooltip("The same parameters with the names of the published PyTorch model, for load_state_dict.");
-    ImGui::Separator();
-    text_dim("To " + exports_folder(ui.exports));
-    ImGui::EndMenu();
-  }
-  if (alone) copy_cell(ui.run_table, one);
-  if (ImGui::MenuItem(alone ? "Copy values###copy-values" : "Copy values###copy-values"))
-    ImGui::SetClipboardText(as_table(ui.run_table, rows).c_str());
+  item("Model as safetensors###model", RunChange::export_model);
+  tooltip("The parameters of the last checkpoint.");
+  item("Model for PyTorch###official", RunChange::export_official);
+  tooltip("The same parameters with the names of the published PyTorch model, for load_state_dict.");
+  ImGui::Separator();
+  text_dim("To " + exports_folder(c.ui.exports));
+}
+
+void copy_items(const Chosen& c) {
+  if (c.alone) copy_cell(c.ui.run_table, c.one);
+  if (ImGui::MenuItem("Copy values###copy-values")) ImGui::SetClipboardText(as_table(c.ui.run_table, c.rows).c_str());
   name_item("copy-values");
-  if (ImGui::MenuItem(alone ? "Copy id###copy" : "Copy ids###copy")) {
+  if (ImGui::MenuItem(c.alone ? "Copy id###copy" : "Copy ids###copy")) {
     std::string text;
-    for (const std::string& id : ids) text += (text.empty() ? "" : " ") + id;
+    for (const std::string& id : c.ids) text += (text.empty() ? "" : " ") + id;
     ImGui::SetClipboardText(text.c_str());
   }
-  ImGui::Separator();
-  if (ui.run_table.archived) {
-    if (ImGui::MenuItem("Restore from archive###restore", nullptr, false, can)) restore_runs(ui, ids);
-  } else if (ImGui::MenuItem("Archive###archive", "Del", false, can)) {
-    archive_runs(ui, ids);
+}
+
+void removal_items(const Chosen& c) {
+  if (c.ui.run_table.archived) {
+    if (ImGui::MenuItem("Restore from archive###restore", nullptr, false, c.can)) restore_runs(c.ui, c.ids);
+  } else if (ImGui::MenuItem("Archive###archive", "Del", false, c.can)) {
+    archive_runs(c.ui, c.ids);
   }
-  if (ImGui::MenuItem("Purge ...###purge", nullptr, false, can)) open_dialog(ui, Dialog::purge_runs);
+  if (ImGui::MenuItem("Purge ...###purge", nullptr, false, c.can)) open_dialog(c.ui, Dialog::purge_runs);
+}
+
+}  // namespace
+
+void draw_run_menu(UiState& ui) {
+  const std::vector<const RunRow*> rows = chosen_runs(ui);
+  if (rows.empty()) return;
+  const Chosen chosen(ui, rows);
+  if (ImGui::IsWindowAppearing()) {
+    ui.run_table.extend_by = std::max<int64_t>(1, chosen.one.summary.total_steps / 2);
+    ui.run_table.fork_at = ui.run_table.back_to = chosen.one.summary.step;
+    if (!ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ui.run_table.menu_column = "name";  // opened by a key
+  }
+  menu_head(chosen);
+  course_items(chosen);
+  ImGui::Separator();
+  compare_items(chosen);
+  ImGui::Separator();
+  label_items(chosen);
+  if (ImGui::BeginMenu("Export###export")) {
+    export_items(chosen);
+    ImGui::EndMenu();
+  }
+  copy_items(chosen);
+  ImGui::Separator();
+  removal_items(chosen);
 }
 
 }  // namespace comera::studio
