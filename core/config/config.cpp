@@ -1,6 +1,7 @@
 #include "core/config/config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/config/renamed_settings.h"
@@ -231,6 +232,13 @@ int64_t RunConfig::token_capacity() const {
   if (!data.pack) return part_batch() * model.length;
   if (data.token_budget > 0) return data.token_budget / train.micro_batches;
   return std::max(model.length, part_batch() * model.length / 2);
+}
+
+int64_t RunConfig::counted_capacity() const {
+  const int64_t tokens = token_capacity();
+  if (mask_share() == 0) return tokens;
+  const double share = mask_share(), mean = share * static_cast<double>(tokens);
+  return std::min(tokens, static_cast<int64_t>(std::ceil(mean + 6 * std::sqrt(mean * (1 - share)))));
 }
 
 const std::vector<FieldEntry>& all_settings() {

@@ -143,7 +143,7 @@ class EncoderClassifier final : public Model {
   int64_t tokens_ = 0;
 };
 
-// A masked language model (METHODS.md 22): a linear layer, its activation, a norm and the logits of each token.
+// A masked language model (METHODS.md 22): a linear layer, its activation, a norm and the logits of each token that counts (C, V).
 class MaskedEncoder final : public Model {
  public:
   MaskedEncoder(const ModelConfig& model, LayerFactory& factory) : body_(model.encoder, factory) {
@@ -161,13 +161,27 @@ class MaskedEncoder final : public Model {
   }
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {
-    Tensor x = first_.forward(ctx, body_.forward(ctx, batch));
+    Tensor x = body_.forward(ctx, batch);  // (T, D)
+    tokens_ = x.size(0);
+    places_ = batch.places;
+    if (places_) {
+      Tensor counted = ctx.temp({places_.size(0), x.size(1)}, "tokens that count");
+      ctx.ops.gather_rows(counted, x, places_, false);
+      x = std::move(counted);
+    }
+    x = first_.forward(ctx, std::move(x));
     return head_->forward(ctx, norm_->forward(ctx, std::move(x), {}, {}));
   }
 
   void backward(Ctx& ctx, Tensor dlogits) override {
     Tensor dx = norm_->backward(ctx, head_->backward(ctx, std::move(dlogits)), false, {}).first;
-    body_.backward(ctx, first_.backward(ctx, std::move(dx)));
+    dx = first_.backward(ctx, std::move(dx));
+    if (places_) {
+      Tensor dtokens = ctx.temp({tokens_, dx.size(1)}, "gradients of tokens");
+      ctx.ops.scatter_rows(dtokens, dx, places_);
+      dx = std::move(dtokens);
+    }
+    body_.backward(ctx, std::move(dx));
   }
 
  private:
@@ -175,6 +189,8 @@ class MaskedEncoder final : public Model {
   Chain first_;
   std::unique_ptr<Norm> norm_;
   std::unique_ptr<Layer> head_;
+  Tensor places_;
+  int64_t tokens_ = 0;
 };
 
 }  // namespace

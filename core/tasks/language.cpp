@@ -19,12 +19,15 @@ class LanguageScores final : public MeanScores {
 
 class Language final : public Task {
  public:
-  Language(int64_t vocab, const char* title, const char* setting) : vocab_(vocab), title_(title), setting_(setting) {}
+  // `sparse`: as BatchField's, of the labels.
+  Language(int64_t vocab, const char* title, const char* setting, bool sparse)
+      : vocab_(vocab), title_(title), setting_(setting), sparse_(sparse) {}
   void targets(BatchLayout& layout) const override {
     layout.add({.name = "labels",
                 .per = Per::token,
                 .low = -1,
                 .high = vocab_,
+                .sparse = sparse_,
                 .title = title_,
                 .setting = setting_,
                 .why = "a token would be out of range",
@@ -42,15 +45,16 @@ class Language final : public Task {
  private:
   const int64_t vocab_;
   const char *const title_, *const setting_;
+  const bool sparse_;
 };
 
 }  // namespace
 
 std::unique_ptr<Task> LanguageTask::make(const ModelConfig& config) {
-  return std::make_unique<Language>(config.decoder.vocab, "next token", "model.decoder.vocab");
+  return std::make_unique<Language>(config.decoder.vocab, "next token", "model.decoder.vocab", false);
 }
 std::unique_ptr<Task> MaskedTask::make(const ModelConfig& config) {
-  return std::make_unique<Language>(config.encoder.vocab, "masked token", "model.encoder.vocab");
+  return std::make_unique<Language>(config.encoder.vocab, "masked token", "model.encoder.vocab", true);
 }
 
 }  // namespace comera

@@ -22,6 +22,7 @@ struct BatchField {
   int64_t low = 0, high = 0;  // i32: values are in low..high-1; `low` fills places that are not in use
   bool spread = false;        // padding tokens take values from all over the range: scatters of a GPU then do not serialise on one row
   bool collated = false;      // filled by the collator, not by a data set (Batch)
+  bool sparse = false;        // of targets: most are `low` and do not count, so the device gets the others alone (DeviceBatch::places)
   std::string about = {};     // by a data set: "the vocabulary has 30522 tokens"
   // By a model or task, for messages.
   std::string title = {};    // "token id"
@@ -66,9 +67,11 @@ struct Batch : Columns {
   int64_t cursor = 0, next_cursor = 0;  // examples drawn before and after this batch: the loader's whole state
 };
 
-// The batch on the device; fixed addresses. A field of width 1 is (S) or (T) in i32, any other (S, width) or (T, width).
+// The batch on the device; fixed addresses. A field of width 1 is (S) or (T) in i32, any other (S, width) or (T, width). A sparse field
+// has C of its T values.
 struct DeviceBatch {
   std::map<std::string, Tensor> fields;
+  Tensor places;                     // (C) i32: which tokens those of sparse fields are; none: all of them
   int64_t examples = 0, tokens = 0;  // S, T; without tokens T = S
   int64_t longest = 0;               // upper bound of a length
 

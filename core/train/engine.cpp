@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <tuple>
 
 #include "core/base/clock.h"
@@ -67,6 +68,8 @@ void Engine::place_data() {
   batch_.examples = config_.part_batch();
   batch_.tokens = has_tokens ? config_.token_capacity() : batch_.examples;
   batch_.longest = has_tokens ? config_.model.length : 0;
+  const int64_t counted = keeps_token_outputs_ ? batch_.tokens : config_.counted_capacity();
+  bool sparse = false;
   char* base = static_cast<char*>(data_memory_.data());
   int64_t offset = 0;
   const auto place = [&](const Shape& shape, DType dtype) {
@@ -75,10 +78,12 @@ void Engine::place_data() {
     return tensor;
   };
   for (const BatchField& field : layout_.fields) {
-    const int64_t rows = field.per == Per::token ? batch_.tokens : batch_.examples;
+    const int64_t rows = field.sparse ? counted : field.per == Per::token ? batch_.tokens : batch_.examples;
+    sparse |= field.sparse;
     const bool real = field.dtype != DType::i32;
     batch_[field.name] = place(real || field.width > 1 ? Shape{rows, field.width} : Shape{rows}, real ? config_.dtype() : DType::i32);
   }
+  if (sparse) batch_.places = place({counted}, DType::i32);
   scalars_ = place({static_cast<int64_t>(sizeof(StepScalars))}, DType::u8);
   results_ = place({static_cast<int64_t>(sizeof(StepResults))}, DType::u8);
   const int64_t rows = task_->rows() == Per::example ? batch_.examples : keeps_token_outputs_ ? batch_.tokens : 0;
@@ -332,11 +337,30 @@ void Engine::check(const Batch& batch) const {
     CHECK(int64_t{starts[s]} + lengths[s] <= batch_.tokens, "sequence " << s << " of the batch lies outside its tokens");
 }
 
+namespace {
+
+// Values of a sparse field that count, in their order, with their places; `all`: every value. Those beyond the capacity are left out.
+struct Counted {
+  std::vector<int32_t> values, places;
+  Counted(const std::vector<int32_t>& field, int32_t low, size_t capacity, bool all) {
+    for (size_t i = 0; i < field.size() && values.size() < capacity; ++i) {
+      if (!all && field[i] == low) continue;
+      values.push_back(field[i]);
+      places.push_back(static_cast<int32_t>(i));
+    }
+    values.resize(capacity, low);
+    for (size_t i = places.size(); i < capacity; ++i) places.push_back(static_cast<int32_t>(i % field.size()));  // of gradients of 0
+  }
+};
+
+}  // namespace
+
 // What a step reads, and results that are nothing yet.
 void Engine::upload(const Batch& batch, const StepScalars& scalars, bool with_results) {
   check(batch);
   std::vector<Device::Part>& parts = uploads_;
   parts.clear();
+  std::optional<Counted> counted;
   const auto put = [&](const Tensor& to, const void* from) {
     parts.push_back({static_cast<const char*>(to.raw()) - static_cast<const char*>(data_memory_.data()), from, to.bytes()});
   };
@@ -346,7 +370,11 @@ void Engine::upload(const Batch& batch, const StepScalars& scalars, bool with_re
   };
   for (const BatchField& field : layout_.fields) {
     const Tensor& to = batch_.at(field.name);
-    if (field.dtype == DType::i32) {
+    if (field.sparse) {
+      counted.emplace(column(batch.ints, field), static_cast<int32_t>(field.low), static_cast<size_t>(to.count()), keeps_token_outputs_);
+      put_all(to, counted->values);
+      put_all(batch_.places, counted->places);
+    } else if (field.dtype == DType::i32) {
       put_all(to, column(batch.ints, field));
     } else if (const std::vector<float>& reals = column(batch.reals, field); to.dtype() == DType::f32) {
       put_all(to, reals);
