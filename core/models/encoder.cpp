@@ -1,5 +1,7 @@
 // The published text classifier (METHODS.md 1.3): token (TTM), position and segment embeddings, post-norm encoder
 // blocks, then a linear layer, tanh and a head on the first token. Letters: T tokens, S sequences, D d_model.
+#include <cmath>
+
 #include "core/base/error.h"
 #include "core/layers/blocks.h"
 #include "core/layers/dense.h"
@@ -12,16 +14,16 @@ namespace {
 
 NormKind norm_of(const EncoderConfig& config) { return config.norm == "rms" ? NormKind::rms : NormKind::layer; }
 
-// Token + position + segment, norm, dropout.
+// Token + position + segment, norm, dropout. `std` scales the initial values of all tables alike, so the norm takes it away.
 class Embeddings {
  public:
-  Embeddings(const EncoderConfig& config, LayerFactory& factory)
-      : token_(factory.embedding("emb.token", config.vocab, config.d_model)),
+  Embeddings(const EncoderConfig& config, LayerFactory& factory, double std)
+      : token_(factory.embedding("emb.token", config.vocab, config.d_model, std)),
         position_(factory.params().add("emb.position", {config.positions, config.d_model}, ParamKind::table, ParamGroup::rest,
-                                       {Init::normal, config.position_std})),
+                                       {Init::normal, std * config.position_std})),
         first_position_(config.first_position),
         segment_(config.segments > 0 ? &factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table,
-                                                             ParamGroup::rest, {Init::normal, config.position_std})
+                                                             ParamGroup::rest, {Init::normal, std * config.position_std})
                                      : nullptr),
         norm_("emb.norm", config.d_model, config.norm_eps, factory, norm_of(config)),
         dropout_(config.dropout, factory) {}
@@ -97,7 +99,7 @@ std::unique_ptr<Layer> encoder_block(const std::string& name, const EncoderConfi
 // Embeddings and blocks: (T, D) of a batch.
 class EncoderBody {
  public:
-  EncoderBody(const EncoderConfig& config, LayerFactory& factory) : embeddings_(config, factory) {
+  EncoderBody(const EncoderConfig& config, LayerFactory& factory, double table_std = 1) : embeddings_(config, factory, table_std) {
     std::vector<std::unique_ptr<Layer>> blocks;
     for (int64_t i = 0; i < config.layers; ++i) blocks.push_back(encoder_block("enc" + std::to_string(i), config, factory));
     add_blocks(blocks_, std::move(blocks), factory.checkpoint_every);
@@ -143,10 +145,13 @@ class EncoderClassifier final : public Model {
   int64_t tokens_ = 0;
 };
 
+// A table that is the head too begins with logits of about 1.
+double table_std(const EncoderConfig& config) { return config.tied ? 1 / std::sqrt(static_cast<double>(config.d_model)) : 1; }
+
 // A masked language model (METHODS.md 22): a linear layer, its activation, a norm and the logits of each token that counts (C, V).
 class MaskedEncoder final : public Model {
  public:
-  MaskedEncoder(const ModelConfig& model, LayerFactory& factory) : body_(model.encoder, factory) {
+  MaskedEncoder(const ModelConfig& model, LayerFactory& factory) : body_(model.encoder, factory, table_std(model.encoder)) {
     const EncoderConfig& config = model.encoder;
     first_.add(factory.linear("masked.fc", config.d_model, config.d_model, LinearKind::classifier));
     first_.add(std::make_unique<ActivationLayer>(activation_of(config.activation), "masked.activation", config.d_model, factory));

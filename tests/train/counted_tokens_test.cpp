@@ -74,6 +74,17 @@ TEST(CountedTokens, MakeTheStepOfEveryToken) {
   }
 }
 
+// The loss of a guess that prefers no token is log V.
+TEST(CountedTokens, BeginWithoutAPreference) {
+  for (const bool tied : {false, true}) {
+    RunConfig config = masked_config();
+    config.model.encoder.tied = tied;
+    config.model.encoder.d_model = 64;
+    const MaskedSteps steps = masked_steps(config, masked_batch(config), false);
+    EXPECT_NEAR(steps.results[0].ce, std::log(static_cast<double>(config.model.encoder.vocab)), 1) << tied;
+  }
+}
+
 TEST(CountedTokens, BeyondTheCapacityDoNotCount) {
   const RunConfig config = masked_config();
   ASSERT_LT(config.counted_capacity(), config.token_capacity());
