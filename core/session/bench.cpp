@@ -39,6 +39,12 @@ double peak_rss() {
   return static_cast<double>(usage.ru_maxrss) * 1024;
 }
 
+void set_limits(StepBench& bench) {
+  bench.limit_ms = bench.gflop / bench.rates.sgemm_gflops * 1e3;
+  bench.traffic_ms = bench.gbyte / bench.rates.copy_gbs * 1e3;
+  bench.bandwidth_ms = (bench.gemm_gbyte + bench.gbyte) / bench.rates.copy_gbs * 1e3;
+}
+
 }  // namespace
 
 StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
@@ -97,9 +103,7 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
   bench.update_ms = quantile(update, 0.5);
   bench.tokens_per_s *= 1e3 / bench.ms_median;
   bench.rates = measure_rates(*device);
-  bench.limit_ms = bench.gflop / bench.rates.sgemm_gflops * 1e3;
-  bench.traffic_ms = bench.gbyte / bench.rates.copy_gbs * 1e3;
-  bench.bandwidth_ms = (bench.gemm_gbyte + bench.gbyte) / bench.rates.copy_gbs * 1e3;
+  set_limits(bench);
   return bench;
 }
 
