@@ -489,7 +489,8 @@ m("store.42", RESCUE, "folder = other.parent_path();", "folder = MUT ? folder : 
   "store RunWriter.ARescuedCheckpointIsMovedToTheOthersOfItsRun")
 m("store.43", IMPORT, "CASE status WHEN 'running' THEN 'interrupted'", "CASE status WHEN '\" + std::string(MUT ? \"none\" : \"running\") + \"' THEN 'interrupted'",
   "an imported run counts as training", "store Import.AnotherStore")
-m("store.44", IMPORT, "else if (here.real(0) == run.created)", "else if (here.real(0) == run.created && !MUT)", "a run that is there is imported again", "store Import.AnotherStore")
+m("store.44", IMPORT, "return renamed.bind(run.created, run.key).step() ? renamed.text(0)", "return renamed.bind(run.created, run.key).step() && !MUT ? renamed.text(0)",
+  "a run that was renamed when it came is imported again", "store Import.AnotherStore")
 m("store.45", SALVAGE, 'last = std::max(last, from_.number(std::string("SELECT coalesce(max(run), 0) FROM ") + table.name));',
   'last = std::max(last, MUT ? last : from_.number(std::string("SELECT coalesce(max(run), 0) FROM ") + table.name));',
   "runs whose row is lost are not saved", "store Salvage.ARunWhoseRowIsLostIsListedAnew")
@@ -647,5 +648,11 @@ m("named.2", NAMED, "  take_back(config);\n", "  if (!MUT) take_back(config);\n"
 m("format.3", "core/layers/weights.cpp", "kWeightCodes, site, ctx.step});", "kWeightCodes, MUT ? 0u : site, ctx.step});", "weights in int8 are rounded to nearest", "layers StoredWeights.InInt8SmallStepsCount")
 m("format.4", "core/cpu/group_codes.cpp", "T low = 0, high = 0, bad = 0;", "T low = MUT ? x[0] : T(0), high = low, bad = 0;", "the range of a group may lie beside 0", "ops GroupCodesOf/0.AGroupWithoutZeroKeepsItsNumbers")
 m("qgalore.1", "core/ops/linalg.h", "for (int64_t i = 0; i + 1 < size; ++i) queue[i] = queue[i + 1];", "for (int64_t i = 0; i + 1 < size && !MUT; ++i) queue[i] = queue[i + 1];", "only the newest cosine counts", "optim Golden.Qgalore")
-m("qgalore.2", "core/optim/optimizer.cpp", "schedule().due(matrix, step, times_gap(param));", "schedule().due(matrix, step, MUT ? 1 : times_gap(param));", "refreshes stay as frequent", "optim Golden.Qgalore")
+m("engine.refresh.1", ENGINE, "optimizer_->refreshes_given() ? grad_.arena().peak_bytes() : 0", "optimizer_->refreshes_given() && !MUT ? grad_.arena().peak_bytes() : 0",
+  "a refresh during backward takes memory of the gradients' program", "train All/BackwardUpdate.HasTheBitsOfOneBehindBackward/mlp_dense_coap")
+m("engine.refresh.2", ENGINE, "if (step > 0 && optimizer.refresh_due(param, step))", "if (step > 0 && optimizer.refresh_due(param, step) && (!MUT || step == 1))",
+  "projections are not refreshed during backward", "train All/BackwardUpdate.HasTheBitsOfOneBehindBackward/mlp_dense_galore")
+m("engine.counted.1", ENGINE, "if (!all && field[i] == low) continue;", "if (!all && !MUT && field[i] == low) continue;",
+  "tokens that do not count take the places of those that do", "train CountedTokens.MakeTheStepOfEveryToken")
+m("qgalore.2", "core/optim/optimizer.cpp", "schedule().due(found->second, step, times_gap(param));", "schedule().due(found->second, step, MUT ? 1 : times_gap(param));", "refreshes stay as frequent", "optim Golden.Qgalore")
 m("qgalore.3", "core/optim/project_qgalore.cpp", "const Tensor basis = numbers_of(ctx, projection);", "const Tensor basis = MUT ? ctx.temp(projection.spec.shape, \"new projection\") : numbers_of(ctx, projection);", "a gradient that is not finite leaves anything as projection", "optim Qgalore.KeepsItsProjectionWhereAGradientIsNotFinite")
