@@ -152,16 +152,36 @@ bool fill(const Dataset& data, const BatchOptions& options, const Sizes& sizes, 
   return out.sequences == sizes.sequences || (options.pack && sizes.tokens > 0 && out.tokens == sizes.tokens);
 }
 
+bool packs(const BatchOptions& options, const Sizes& sizes) { return options.pack && sizes.tokens > 0; }
+
+// Whether the epoch has enough rows left for all parts. Rows of a batch that is not packed are known before it is made.
+bool has_rows_left(const DatasetInfo& info, const BatchOptions& options, const Sizes& sizes, int64_t cursor) {
+  return options.parts == 1 || packs(options, sizes) || info.rows - cursor % info.rows >= options.batch_size * options.parts;
+}
+
 }  // namespace
+
+int64_t cursor_behind(const Dataset& data, const BatchOptions& options, int64_t cursor, int64_t part) {
+  const DatasetInfo& info = data.info();
+  CHECK(options.shuffle && options.drop_last, "a part that is skipped is one of training");
+  const Sizes sizes = sizes_of(info, options);
+  if (packs(options, sizes)) {
+    Batch read;
+    make_batch(data, options, cursor, read, part);
+    return read.next_cursor;
+  }
+  const int64_t place = cursor % info.rows;
+  const bool skips = part == 0 && place > 0 && (place + options.batch_size > info.rows || !has_rows_left(info, options, sizes, cursor));
+  const int64_t begin = skips ? cursor - place + info.rows : cursor;
+  return std::min(begin + options.batch_size, (begin / info.rows + 1) * info.rows);
+}
 
 bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out, int64_t part) {
   const DatasetInfo& info = data.info();
   CHECK(cursor >= 0 && info.rows > 0, "cursor " << cursor << ", rows " << info.rows);
   const Sizes sizes = sizes_of(info, options);
   const bool at_end = !options.shuffle && cursor >= info.rows;
-  // Rows of a batch that is not packed are known before it is made.
-  const bool left =
-      options.parts == 1 || (options.pack && sizes.tokens > 0) || info.rows - cursor % info.rows >= options.batch_size * options.parts;
+  const bool left = has_rows_left(info, options, sizes, cursor);
   const bool full = !at_end && fill(data, options, sizes, cursor, out) && left;
   if (full || (!at_end && part > 0) || (!at_end && (!options.drop_last || cursor % info.rows == 0))) return true;
   if (options.shuffle) {

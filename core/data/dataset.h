@@ -54,8 +54,10 @@ class Dataset {
 };
 
 struct BatchOptions {
-  int64_t batch_size = 32;   // S, sequences or images a batch; of a batch in parts: a part
-  int64_t parts = 1;         // of a batch, computed one after another: S, T and `token_budget` are a part's
+  int64_t batch_size = 32;  // S, sequences or images a batch; of a batch in parts: a part
+  int64_t parts = 1;        // of a batch, computed one after another: S, T and `token_budget` are a part's
+  int64_t process = 0;      // of several processes: a loader makes parts process, process + processes, ... alone
+  int64_t processes = 1;
   int64_t length = 128;      // tokens a sequence at most
   bool pack = false;         // whole sequences into `token_budget` tokens; fewer than S when they do not fit
   int64_t token_budget = 0;  // T when packing; 0 = batch_size*length/2
@@ -71,5 +73,7 @@ struct BatchOptions {
 // A pure function of (set, options, cursor, part): that is why a resumed run sees the same batches. Returns false at the end of the set
 // when not shuffling (evaluation).
 bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out, int64_t part = 0);
+// Where the next part begins, without this one. Its rows are read only where a packed part has as many as fit.
+int64_t cursor_behind(const Dataset& data, const BatchOptions& options, int64_t cursor, int64_t part);
 
 }  // namespace comera

@@ -18,11 +18,10 @@ Prefetcher::~Prefetcher() {
 
 void Prefetcher::run() {
   int64_t cursor = back_.next_cursor;
-  for (int64_t made = 0;; ++made) {
+  for (int64_t part = 0;;) {
     std::exception_ptr error;
     try {
-      make_batch(data_, options_, cursor, back_, made % options_.parts);
-      cursor = back_.next_cursor;
+      make(part, cursor);
     } catch (...) {
       error = std::current_exception();
     }
@@ -34,6 +33,19 @@ void Prefetcher::run() {
     changed_.wait(lock, [this] { return !ready_ || stop_; });
     if (stop_) return;
   }
+}
+
+// The next own part, from `part` of a batch on; behind the last own one the rest of the batch is skipped.
+void Prefetcher::make(int64_t& part, int64_t& cursor) {
+  const auto skip_until = [&](int64_t end) {
+    for (; part < end; ++part) cursor = cursor_behind(data_, options_, cursor, part);
+  };
+  skip_until(part + (options_.process - part % options_.processes + options_.processes) % options_.processes);
+  make_batch(data_, options_, cursor, back_, part++);
+  cursor = back_.next_cursor;
+  if (part + options_.processes > options_.parts) skip_until(options_.parts);
+  back_.next_cursor = cursor;
+  part %= options_.parts;
 }
 
 const Batch& Prefetcher::next() {

@@ -17,12 +17,14 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The batches in cursor order, part by part, exactly make_batch's. Valid until the next call. After the end of a set that
+  // The batches in cursor order, part by part, exactly make_batch's; of several processes the own parts, and next_cursor of the last one
+  // of a batch is that of the whole batch. Valid until the next call. After the end of a set that
   // is not shuffled: a batch of 0 sequences, again and again. Rethrows an error of the loading thread, again and again.
   const Batch& next();
 
  private:
   void run();
+  void make(int64_t& part, int64_t& cursor);
 
   // Constant after construction.
   const Dataset& data_;

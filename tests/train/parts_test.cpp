@@ -177,6 +177,34 @@ TEST(PartsOfABatch, HoldTheRowsOfTheWholeBatch) {
   }
 }
 
+// Each part is read by one process; all know where the next batch begins.
+TEST(PartsOfABatch, AreReadByOneProcessEach) {
+  const Sentences set;
+  for (const bool pack : {false, true}) {
+    BatchOptions options;
+    options.length = 10;
+    options.batch_size = 4;
+    options.parts = 5;
+    options.pack = pack;
+    Prefetcher whole(set, options, 0);
+    options.processes = 3;
+    std::vector<std::unique_ptr<Prefetcher>> shared;
+    for (options.process = 0; options.process < 3; ++options.process) shared.push_back(std::make_unique<Prefetcher>(set, options, 0));
+    for (int batch = 0; batch < 8; ++batch) {  // two passes and more over 64 rows
+      std::vector<int64_t> cursors(3);
+      int64_t cursor = 0;
+      for (size_t part = 0; part < 5; ++part) {
+        const Batch &one = whole.next(), &other = shared[part % 3]->next();
+        EXPECT_EQ(one.rows, other.rows);
+        EXPECT_EQ(one.ints, other.ints);
+        cursors[part % 3] = other.next_cursor;
+        cursor = one.next_cursor;
+      }
+      EXPECT_EQ(cursors, std::vector<int64_t>(3, cursor)) << batch;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Parts,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::ValuesIn(choices_of("method.optimizer"))),
