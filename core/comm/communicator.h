@@ -1,0 +1,48 @@
+// Programs that train one run together, each with its share of every batch (MPI calls them ranks): process 0..P-1. What all get is the
+// same on all, so every decision that follows from it is. Calls are made by all processes in the same order; one thread of each.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace comera {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int process() const = 0;    // 0..processes()-1
+  virtual int processes() const = 0;  // P, at least 2
+  // The same among the processes of this machine.
+  virtual int process_here() const = 0;
+  virtual int processes_here() const = 0;
+
+  // `mine` and `all` are P pieces of `bytes`: piece q of `mine` goes to process q, piece q of `all` comes from it.
+  virtual void trade(const void* mine, void* all, int64_t bytes) = 0;
+  // `all` (P pieces of `bytes`) is what the processes gave, in ascending order.
+  virtual void gather(const void* mine, void* all, int64_t bytes) = 0;
+  // Ends all processes, where this one cannot reach the next exchange().
+  [[noreturn]] virtual void abort(const std::string& why) = 0;
+
+  // The texts of all processes, in ascending order. Where a process failed instead: its error, on all.
+  std::vector<std::string> exchange(const std::string& mine);
+  // Tells the others, in their next exchange(), why this process ends. Nothing where all know it already, or have ended().
+  void fail(const Error& error) noexcept;
+  void ended() { ended_ = true; }  // there is no exchange() any more
+
+ protected:
+  virtual std::vector<std::string> trade_texts(const std::string& mine) = 0;
+
+ private:
+  bool ended_ = false;
+};
+
+// Throws Error(usage) on all processes where a text is not the same on all; `what`: "another config".
+void check_alike(Communicator& communicator, const std::string& text, const std::string& what, const std::string& hint);
+
+// Threads of a process that takes every core: its share of the cores of its machine.
+int share_of_threads(const Communicator& communicator);
+
+}  // namespace comera
