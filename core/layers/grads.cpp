@@ -26,7 +26,7 @@ void grad_ready(Ctx& ctx, Param& param, Tensor grad) {
       if (!first) ctx.ops.axpy(param.grad, 1, grad);
       return;
     case GradWay::summed:
-      ctx.ops.axpy(param.grad, 1, grad);
+      ctx.ops.axpy(!first && param.second ? param.second : param.grad, 1, grad);
       return;
     case GradWay::rows:
       return;  // written by grad_of_rows()

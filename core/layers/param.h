@@ -56,6 +56,7 @@ struct Param {
   bool trainable = true;                     // false: frozen, without gradient and optimizer state
   int64_t places = 1;                        // of a convolution (O, A I): A, the pixels of a window
   int uses = 1;                              // contributions to its gradient a pass: 2 for a matrix that is used twice
+  Tensor second = {};                        // of 2 uses: the gradient of the second one where `grad` is that of the first alone
   GradWay way = GradWay::kept;               // set before memory is planned
   Shape projected = {};                      // of `grad` where its way is GradWay::projected or rows
   bool by_rows = false;                      // a table whose layer can give its gradient by rows

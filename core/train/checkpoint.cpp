@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -209,6 +210,7 @@ void Trainer::restore_method(const Json& metadata, const std::string& path) {
 }
 
 void Trainer::restore(const std::string& path) {
+  tell_call("restore", std::filesystem::absolute(path).string());
   const SafetensorsFile file(path);
   const Json metadata = checkpoint_metadata(file);
   engine_.allocate();
@@ -228,6 +230,7 @@ void Trainer::restore(const std::string& path) {
   }
   restart_prefetch();
   report_all();
+  meet_others();
 }
 
 }  // namespace comera

@@ -15,12 +15,16 @@
 #include "core/train/forecast.h"
 
 namespace comera {
+namespace {
+void keep_sizes(ParamSet&) {}
+}  // namespace
 
-Engine::Engine(const RunConfig& config, Device& device) : Engine(config, device, [](ParamSet&) {}) {}
+Engine::Engine(const RunConfig& config, Device& device, Communicator* others) : Engine(config, device, keep_sizes, others) {}
 
-Engine::Engine(const RunConfig& config, Device& device, const std::function<void(ParamSet&)>& resize)
+Engine::Engine(const RunConfig& config, Device& device, const std::function<void(ParamSet&)>& resize, Communicator* others)
     : config_(config),
       device_(device),
+      others_(others),
       memory_(device),
       grad_(device, [this](Arena& arena) { grad_program(arena); }),
       reduce_(device, [this](Arena& arena) { reduce_program(arena); }),
@@ -53,6 +57,10 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
   params_.describe(config_.dtype());
   optimizer_->describe(config_.dtype());
   method_ = make_method(config_, params_);
+  if (others_) {
+    check_shared();
+    shared_.emplace(*others_, parts());
+  }
   place_data();
   place_tables();
   plan();
@@ -88,6 +96,7 @@ void Engine::place_data() {
   results_ = place({static_cast<int64_t>(sizeof(StepResults))}, DType::u8);
   const int64_t rows = task_->rows() == Per::example ? batch_.examples : keeps_token_outputs_ ? batch_.tokens : 0;
   if (rows > 0) outputs_ = place({rows, config_.model.outputs()}, config_.dtype());
+  if (others_) one_ = place({1}, config_.dtype());
   data_bytes_ = offset;
 }
 
@@ -124,10 +133,11 @@ MemoryByPurpose shared_memory(const std::vector<StepProgram*>& programs) {
 }  // namespace
 
 void Engine::plan() {
+  place_shared();
   device_.plan_workspace(products_of(config_.train.matmul));
   step_work_ = {};
   const Work part = grad_.plan();
-  for (int64_t i = 0; i < parts(); ++i) step_work_ += part;
+  for (int64_t i = 0; i < (shared_ ? shared_->rounds() : parts()); ++i) step_work_ += part;
   if (reduces()) step_work_ += reduce_.plan();
   step_work_ += update_.plan();
   score_.plan();
@@ -194,11 +204,13 @@ MemoryByPurpose Engine::planned() const {
   MemoryByPurpose sum = sum_of(sum_of(params_.planned(config_.dtype()), optimizer_->planned(config_.dtype())), step_plan_);
   sum[Purpose::data] += data_bytes_ + table_bytes_;
   sum[Purpose::workspace] += workspace_bytes_;
+  sum[Purpose::gradient] += second_bytes_;
+  if (shared_ && computes_on_host(device_)) sum[Purpose::workspace] += shared_->bytes();
   return sum;
 }
 
 MemoryByPurpose Engine::planned_with(const std::function<void(ParamSet&)>& resize) const {
-  return Engine(config_, device_, resize).planned();
+  return Engine(config_, device_, resize, others_).planned();
 }
 
 StepMemory Engine::step_memory() const {
@@ -214,6 +226,8 @@ void Engine::give_step_memory() {
   device_.end_loan(workspace_memory_.data());
   workspace_memory_ = Buffer();
   step_memory_ = Buffer();
+  shared_memory_ = Buffer();
+  second_memory_ = Buffer();
 }
 
 void Engine::take_step_memory() {
@@ -223,18 +237,29 @@ void Engine::take_step_memory() {
     device_.lend_workspace(workspace_memory_.data(), workspace_bytes_);
   }
   step_memory_ = Buffer(memory_, step_plan_);
+  if (shared_) {
+    if (second_bytes_ > 0) second_memory_ = Buffer(memory_, second_bytes_, Purpose::gradient);
+    place_shared();
+    if (computes_on_host(device_)) shared_memory_ = Buffer(memory_, shared_->bytes(), Purpose::workspace);
+    host_memory_.resize(computes_on_host(device_) ? 0 : static_cast<size_t>(shared_->bytes()));
+    shared_->attach(computes_on_host(device_) ? shared_memory_.data() : host_memory_.data(), params_.grads(), used_twice());
+  }
   for (StepProgram* program : programs()) program->arena().attach(step_memory_.data());
   mailbox_ = device_.mailbox(kSlots, static_cast<int64_t>(sizeof(StepResults)) + mail_bytes());
 }
 
 void Engine::allocate() {
   CHECK(!allocated_, "allocated twice");
-  check_fits(planned(), available_on(device_));
+  // Processes of a machine take their memory at the same time: all find room for all before one of them begins.
+  const bool among_others = others_ && computes_on_host(device_);
+  check_fits(planned(), available_on(device_) / (among_others ? others_->processes_here() : 1));
+  if (others_) others_->exchange("");
   device_.set_products(products_of(config_.train.matmul));
   params_.allocate(memory_, config_.dtype());
   optimizer_->allocate(device_, memory_, config_.dtype());
   data_memory_ = Buffer(memory_, data_bytes_, Purpose::data);
   place_data();
+  if (others_) device_.ops().fill(one_, 0);
   allocated_ = true;
   place_tables();
   take_step_memory();
@@ -423,6 +448,20 @@ class Refreshed {
 };
 }  // namespace
 
+// `first`: of those that are summed in the gradients' memory.
+void Engine::grad_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first, bool op_by_op) {
+  scalars.part = static_cast<uint64_t>(part);
+  const double wait = now_ms();
+  const Batch& batch = next();
+  const double start = turn_ms_ = now_ms();
+  waited_ms_ += start - wait;
+  tokens_ += batch.tokens;
+  upload(batch, scalars, first);
+  if (first && parts() > 1) clear_gradients();
+  grad_.run(op_by_op);
+  forward_ms_ += std::max(0.0, turn_ms_ - start);
+}
+
 void Engine::submit(const std::function<const Batch&()>& next, const StepScalars& scalars) {
   CHECK(allocated_, "a step before allocate()");
   CHECK(underway() < kSlots, underway() << " steps are in flight and their results were not read");
@@ -434,24 +473,16 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   const Refreshed during(refreshed_step_, early ? scalars.optimizer_step : 0);
   refresh_ms_ = 0;
   StepResults results;
-  StepScalars of_part = scalars;
-  double forward = 0, waited = 0;  // ms; for batches
-  for (int64_t part = 0; part < parts(); ++part) {
-    of_part.part = static_cast<uint64_t>(part);
-    const double wait = now_ms();
-    const Batch& batch = next();
-    const double start = turn_ms_ = now_ms();
-    waited += start - wait;
-    upload(batch, of_part, part == 0);
-    if (part == 0 && parts() > 1) clear_gradients();
-    grad_.run(op_by_op || early);
-    forward += std::max(0.0, turn_ms_ - start);
-  }
+  forward_ms_ = waited_ms_ = 0;
+  tokens_ = 0;
+  const bool calls = op_by_op || early;
+  if (others_) share_parts(next, scalars, calls);
+  for (int64_t part = 0; !others_ && part < parts(); ++part) grad_part(next, scalars, part, part == 0, calls);
   if (reduces()) reduce_.run(op_by_op);
   has_gradients_ = true;
   if (waits) device_.synchronize();
   if (looks) device_.download(&results, results_.raw(), sizeof(results));
-  const double given = now_ms() - begin - waited - refresh_ms_;
+  const double given = now_ms() - begin - waited_ms_ - refresh_ms_;
   double update = now_ms();
   if (!looks || std::isfinite(loss_of(results))) {
     if (refreshes && !early) refresh_with([&](Ctx& ctx) { optimizer_->refresh(ctx, params_.params(), scalars.optimizer_step); });
@@ -460,7 +491,7 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   }
   profiling.done();
   if (waits) device_.synchronize();
-  times_ = waits ? StepTimes{given, refresh_ms_, now_ms() - update, forward} : StepTimes{};
+  times_ = waits ? StepTimes{given, refresh_ms_, now_ms() - update, forward_ms_} : StepTimes{};
 
   const int slot = static_cast<int>(submitted_ % kSlots);
   mailbox_->send(slot, 0, results_.raw(), sizeof(StepResults));
@@ -544,15 +575,14 @@ void Engine::change_method(const MethodConfig& method, int64_t step) {
 MemoryByPurpose Engine::planned_with(const MethodConfig& method) const {
   RunConfig config = config_;
   config.method = method;
-  return Engine(config, device_,
-                [this](ParamSet& params) {
-                  auto present = params_.params().begin();
-                  for (Param& param : params.params()) {
-                    if (param.kind != ParamKind::factor) param.shape = present->shape;
-                    ++present;
-                  }
-                })
-      .planned();
+  const auto present_ranks = [this](ParamSet& params) {
+    auto present = params_.params().begin();
+    for (Param& param : params.params()) {
+      if (param.kind != ParamKind::factor) param.shape = present->shape;
+      ++present;
+    }
+  };
+  return Engine(config, device_, present_ranks, others_).planned();
 }
 
 void Engine::rewrite(const std::function<void(Ctx&)>& change) {
@@ -567,6 +597,7 @@ void Engine::rewrite(const std::function<void(Ctx&)>& change) {
 void Engine::clear_gradients() {
   const Tensor all = params_.grads();
   if (reduces() && all.count() > 0) device_.ops().fill(Mat(all, 1, all.count()), 0);
+  for (const SharedGradients::Twice& twice : used_twice()) device_.ops().fill(twice.second, 0);
 }
 
 }  // namespace comera

@@ -27,6 +27,7 @@
 #include "core/optim/optimizer.h"
 #include "core/tasks/task.h"
 #include "core/train/records.h"
+#include "core/train/shared_gradients.h"
 #include "core/train/step_program.h"
 
 namespace comera {
@@ -34,9 +35,11 @@ namespace comera {
 class Engine {
  public:
   // Builds the model and plans its memory; takes none yet.
-  Engine(const RunConfig& config, Device& device);
+  // `others`: processes that compute the other parts of each batch; null: none. Process p computes parts p, p + P, ..., and all have the
+  // bits of one process that computes all parts. Throws Error(config) where they cannot.
+  Engine(const RunConfig& config, Device& device, Communicator* others = nullptr);
   // Of parameters of other sizes, which `resize` gives them.
-  Engine(const RunConfig& config, Device& device, const std::function<void(ParamSet&)>& resize);
+  Engine(const RunConfig& config, Device& device, const std::function<void(ParamSet&)>& resize, Communicator* others = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
 
@@ -56,7 +59,7 @@ class Engine {
   void submit(const Batch& batch, const StepScalars& scalars) {
     submit([&]() -> const Batch& { return batch; }, scalars);
   }
-  // A batch in parts, each looked at when it comes: `next` gives them one after another, and is asked as often as the config has parts.
+  // A batch in parts, each looked at when it comes: `next` gives those of this process one after another.
   void submit(const std::function<const Batch&()>& next, const StepScalars& scalars);
   // The results of the oldest step under way, and where they are asked for the values that the method sent with them (Method::mail).
   StepResults take(std::vector<double>* mail = nullptr);
@@ -88,6 +91,7 @@ class Engine {
   Device& device() { return device_; }
   const Memory& memory() const { return memory_; }
   const StepTimes& times() const { return times_; }  // of the last step issued; 0 where it was not waited for
+  int64_t tokens() const { return tokens_; }         // of the last step issued, in all parts
   // Whether Param::grad holds the gradient of the last step: not before the first, nor after the memory was taken anew.
   bool has_gradients() const { return has_gradients_; }
   // Every op of step() is told to it from now on, steps are not replayed meanwhile; null = none, and then nothing is
@@ -114,6 +118,12 @@ class Engine {
   void upload(const Batch& batch, const StepScalars& scalars, bool with_results = true);
   int64_t parts() const { return config_.train.micro_batches; }
   bool reduces() const { return parts() > 1 || config_.train.clip_norm > 0; }
+  void check_shared() const;
+  void place_shared();
+  std::vector<SharedGradients::Twice> used_twice() const;
+  void grad_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first, bool op_by_op);
+  void share_parts(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op);
+  void add_results(const StepResults& part, StepResults& sum);
   std::vector<StepProgram*> programs();
   void place_tables();
   void grad_program(Arena& arena);
@@ -127,6 +137,7 @@ class Engine {
 
   RunConfig config_;
   Device& device_;
+  Communicator* const others_;
   Memory memory_;
   // Their arenas outlive the layers, whose handles they lent.
   StepProgram grad_, reduce_, update_, score_, refresh_;
@@ -146,16 +157,20 @@ class Engine {
   MemoryByPurpose step_plan_;  // of the memory that the programs share
   StepTimes times_;
   std::unique_ptr<Mailbox> mailbox_;
-  int64_t submitted_ = 0, taken_ = 0;  // steps; step number n is in slot n mod kSlots
-  std::unique_ptr<WorkClock> clock_;   // of profiles, once there was one
-  double turn_ms_ = 0;                 // when the backward pass of the last step began
+  int64_t submitted_ = 0, taken_ = 0;      // steps; step number n is in slot n mod kSlots
+  std::unique_ptr<WorkClock> clock_;       // of profiles, once there was one
+  double turn_ms_ = 0;                     // when the backward pass of the last step began
+  double forward_ms_ = 0, waited_ms_ = 0;  // of the step under way; for batches
+  int64_t tokens_ = 0;
   OpProfile* profile_ = nullptr;
   bool allocated_ = false, has_gradients_ = false, replay_ = true;
 
-  Buffer step_memory_, workspace_memory_, data_memory_, table_memory_;
-  int64_t data_bytes_ = 0, table_bytes_ = 0, workspace_bytes_ = 0;
+  Buffer step_memory_, workspace_memory_, data_memory_, table_memory_, shared_memory_, second_memory_;
+  int64_t data_bytes_ = 0, table_bytes_ = 0, workspace_bytes_ = 0, second_bytes_ = 0;
+  std::optional<SharedGradients> shared_;  // with others
+  std::vector<char> host_memory_;          // of shared_, where the device has memory of its own
   DeviceBatch batch_;
-  Tensor scalars_, results_, outputs_;
+  Tensor scalars_, results_, outputs_, one_;  // one_: (1), a gradient of logits for results of other processes
   bool keeps_token_outputs_ = false;
   std::map<std::string, std::vector<double>> wide_;  // staging of reals for f64 runs
   std::vector<Device::Part> uploads_;

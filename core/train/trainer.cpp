@@ -24,13 +24,18 @@ RunConfig checked(RunConfig config, const Dataset& train, const Dataset* validat
 }  // namespace
 
 Trainer::Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> validation, Device& device,
-                 TrainObserver& observer)
+                 TrainObserver& observer, Communicator* others)
     : config_(checked(std::move(config), *train, validation.get())),
       train_(std::move(train)),
       validation_(std::move(validation)),
       observer_(observer),
-      engine_(config_, device) {
+      others_(others),
+      engine_(config_, device, others) {
   engine_.method().attach(*this);
+  if (!others_) return;
+  check_alike(*others_, train_->info().fingerprint + (validation_ ? validation_->info().fingerprint : ""), "other data",
+              "copy the same files to all machines");
+  check_alike(*others_, config_to_json(config_).dump(), "other settings", "start all processes with the same command");
 }
 
 Trainer::~Trainer() = default;
@@ -44,6 +49,10 @@ BatchOptions Trainer::batch_options(bool training) const {
   options.token_budget = config_.token_capacity();
   options.mask_share = config_.mask_share();
   options.token_dropout = training ? config_.data.token_dropout : 0;
+  if (training && others_) {
+    options.process = others_->process();
+    options.processes = others_->processes();
+  }
   options.shuffle = training;
   options.drop_last = training;
   options.seed = static_cast<uint64_t>(config_.train.seed);
@@ -62,10 +71,26 @@ int64_t Trainer::total_steps() const {
   return static_cast<int64_t>(std::llround(config_.train.epochs * static_cast<double>(steps_per_epoch())));
 }
 
+void Trainer::tell_call(const char* call, const std::string& argument, const std::string& value) {
+  if (on_call_ && !stepping_) on_call_(call, argument, value);
+}
+
+// Where one process fails to begin, all do. And a file that all have read may go.
+void Trainer::meet_others() {
+  if (others_) others_->exchange("");
+}
+
 void Trainer::start() {
+  tell_call("start");
   engine_.allocate();
   restart_prefetch();
   report_all();
+  meet_others();
+}
+
+void Trainer::guard_growth() {
+  tell_call("guard_growth");
+  engine_.method().guard_growth();
 }
 
 void Trainer::report_all() {
@@ -95,6 +120,7 @@ void Trainer::check_edit(const std::string& path, const std::string& value) cons
 void Trainer::edit(const std::string& given_path, const std::string& value) {
   const std::string path = current_path(given_path);
   check_edit(path, value);
+  tell_call("edit", path, value);
   Method& method = engine_.method();
   if (method.request(path, value)) return;
   drain();
@@ -141,8 +167,13 @@ void Trainer::change_method(int64_t step) {
   tell_memory(step);
 }
 
+// In a step all processes decide by the first one that lacks memory.
 std::optional<LackOfRoom> Trainer::lack_of_room(const std::function<void(ParamSet&)>& resize) {
-  return comera::lack_of_room(engine_.planned_with(resize), engine_.memory().now(), available_on(engine_.device()));
+  const auto own = comera::lack_of_room(engine_.planned_with(resize), engine_.memory().now(), available_on(engine_.device()));
+  if (!others_ || !stepping_) return own;
+  for (const std::string& lack : others_->exchange(own ? std::to_string(own->need) + " " + std::to_string(own->free) : ""))
+    if (!lack.empty()) return LackOfRoom{std::stoll(lack), std::stoll(lack.substr(lack.find(' ')))};
+  return std::nullopt;
 }
 
 // ---- one step --------------------------------------------------------------------------------------------------
@@ -170,6 +201,12 @@ StepScalars Trainer::scalars_for(int64_t step) const {
 }
 
 void Trainer::step() {
+  tell_call("step");
+  struct Stepping {
+    bool& on;
+    explicit Stepping(bool& on) : on(on) { on = true; }
+    ~Stepping() { on = false; }
+  } const stepping(stepping_);
   const int64_t step = state_.step + 1;
   const double begin = now_ms();
   engine_.method().before_step(step);
@@ -181,7 +218,6 @@ void Trainer::step() {
     const double wait = now_ms();
     const Batch& batch = prefetcher_->next();
     record.data_ms += now_ms() - wait;
-    record.tokens += batch.tokens;
     cursor = batch.next_cursor;
     return batch;
   };
@@ -191,6 +227,7 @@ void Trainer::step() {
   std::copy(std::begin(scalars.learning_rate), std::end(scalars.learning_rate), record.learning_rate);
   record.epoch = static_cast<double>(cursor) / static_cast<double>(train_->info().rows);
   record.target_entries = scalars.size_target;
+  record.tokens = engine_.tokens();
   record.times = engine_.times();
   underway_.push_back({record, begin, state_.cursor});
   state_.step = step;

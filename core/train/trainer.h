@@ -54,9 +54,15 @@ class TrainObserver {
 class Trainer : private TrainingRun {
  public:
   // `validation` may be null. Checks that data and model fit (classes, image size, vocabulary): Error(config).
+  // `others`: processes that compute other parts of each batch (Engine); null: none. All make the same calls of start(), restore(), edit(),
+  // guard_growth() and step(), in the same order. Throws Error(config) on all where one has other data or settings.
   Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> validation, Device& device,
-          TrainObserver& observer);
+          TrainObserver& observer, Communicator* others = nullptr);
   ~Trainer() override;
+
+  // Calls that all processes make are told before this one makes them: those that can be made.
+  using CallListener = std::function<void(const char* call, const std::string& argument, const std::string& value)>;
+  void tell_calls(CallListener listener) { on_call_ = std::move(listener); }
 
   // Takes the memory, draws initial values, reports ranks and memory. Or instead: restore().
   void start();
@@ -67,7 +73,7 @@ class Trainer : private TrainingRun {
   void check_edit(const std::string& path, const std::string& value) const;  // only the errors
   // From now on a growth of parameters is compared with the free memory before any of it is taken. Not while steps are computed again:
   // they grow as they did.
-  void guard_growth() { engine_.method().guard_growth(); }
+  void guard_growth();
   // Of a guarded run: check_edit(), and Error(memory) where the next step would begin with sizes for which there is no room.
   void check_room(const std::string& path, const std::string& value);
   // What the run would hold with another value of a setting that replans (Live::replans); nothing changes. Errors as check_edit().
@@ -129,14 +135,19 @@ class Trainer : private TrainingRun {
   bool waits_for_itself(int64_t step) const;
   bool scores(int64_t step) const;
   void restart_prefetch();
+  void tell_call(const char* call, const std::string& argument = "", const std::string& value = "");
+  void meet_others();
   std::string first_bad_tensor();
   BatchOptions batch_options(bool training) const;
 
   RunConfig config_;
   std::shared_ptr<const Dataset> train_, validation_;
   TrainObserver& observer_;
+  Communicator* const others_;
+  CallListener on_call_;
   Engine engine_;
   TrainState state_;
+  bool stepping_ = false;        // inside step(), where all processes do the same
   bool method_changes_ = false;  // before the next step
   std::unique_ptr<Prefetcher> prefetcher_;
   // Steps that were issued and not told yet, the oldest first.

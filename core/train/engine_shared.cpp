@@ -1,0 +1,95 @@
+// Steps whose parts several processes compute.
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/train/engine.h"
+
+namespace comera {
+
+// What follows the parts of a batch in their order cannot follow those of other processes.
+void Engine::check_shared() const {
+  const auto refuse = [](const std::string& what, const std::string& why, const std::string& hint) {
+    throw Error(ErrorCode::config, what, why, hint);
+  };
+  const std::string processes = std::to_string(others_->processes()) + " processes";
+  if (parts() < others_->processes())
+    refuse(processes + " cannot share a batch of " + std::to_string(parts()) + (parts() == 1 ? " part" : " parts"),
+           "each computes whole parts of a batch, and their number (train.micro_batches) is fixed when a run begins",
+           "start fewer processes, or fork the run with a larger train.micro_batches");
+  if (config_.method.stash == "int8")
+    refuse(processes + " cannot use method.stash int8", "its ranges follow the parts of a batch one after another",
+           "use method.stash exact or bf16, or one process");
+  if (!params_.states().empty())
+    refuse(processes + " cannot train " + params_.states().front().name,
+           "running statistics of batch norm follow the parts of a batch one after another", "use model.cnn.norm=group, or one process");
+}
+
+// Second contributions to gradients are apart where processes sum them: one process adds both of a part before those of the next part.
+void Engine::place_shared() {
+  if (!shared_) return;
+  char* base = static_cast<char*>(second_memory_.data());
+  second_bytes_ = 0;
+  for (Param& param : params_.params()) {
+    if (param.uses == 1 || !param.trainable) continue;
+    CHECK(param.uses == 2 && param.way == GradWay::summed, param.name << " has " << param.uses << " uses");
+    param.second = Tensor(base ? base + second_bytes_ : nullptr, param.shape, config_.dtype());
+    second_bytes_ += Arena::aligned(param.second.bytes());
+  }
+  shared_->plan(params_.grads().count(), config_.dtype(), used_twice().size());
+}
+
+std::vector<SharedGradients::Twice> Engine::used_twice() const {
+  std::vector<SharedGradients::Twice> twice;
+  for (const Param& param : params_.params())
+    if (param.second) twice.push_back({param.grad, param.second});
+  return twice;
+}
+
+namespace {
+// What a process says of its part.
+struct PartResults {
+  StepResults results;
+  int64_t tokens = 0;
+};
+}  // namespace
+
+// In rounds of a part each. An error of one process comes to the others with the results: before they wait for its gradients.
+void Engine::share_parts(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op) {
+  const int64_t processes = others_->processes();
+  StepResults sum;
+  int64_t tokens = 0;
+  for (int64_t round = 0; round < shared_->rounds(); ++round) {
+    PartResults mine;
+    tokens_ = 0;
+    if (const int64_t part = round * processes + others_->process(); part < parts()) {
+      grad_part(next, scalars, part, true, op_by_op);
+      device_.download(&mine.results, results_.raw(), sizeof(StepResults));
+    }
+    mine.tokens = tokens_;
+    const std::vector<std::string> all = others_->exchange(std::string(reinterpret_cast<const char*>(&mine), sizeof mine));
+    for (int64_t p = 0; p < processes && round * processes + p < parts(); ++p) {
+      PartResults part;
+      std::memcpy(&part, all[static_cast<size_t>(p)].data(), sizeof part);
+      tokens += part.tokens;
+      add_results(part.results, sum);
+    }
+    try {
+      shared_->add(device_, round);
+    } catch (const std::exception& error) {  // others may wait for messages that do not come
+      others_->abort(error.what());
+    }
+  }
+  tokens_ = tokens;
+}
+
+// By the op that adds parts of this process, which rounds as it does.
+void Engine::add_results(const StepResults& part, StepResults& sum) {
+  sum.ce = part.ce;
+  sum.examples = part.examples;
+  sum.correct = part.correct;
+  device_.upload(results_.raw(), &sum, sizeof sum);
+  device_.ops().run(op::AddPart{results_, one_});
+  device_.download(&sum, results_.raw(), sizeof sum);
+}
+
+}  // namespace comera

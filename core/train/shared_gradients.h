@@ -1,0 +1,51 @@
+// Gradients of the parts of a batch that several processes computed, summed as one process sums them: of each number the parts' one after
+// another, whichever process had them. A process sums a slice of the numbers, then all get all slices. Works on the host: a device with
+// memory of its own is downloaded from and uploaded to.
+#pragma once
+#include <vector>
+
+#include "core/comm/communicator.h"
+#include "core/ops/device.h"
+
+namespace comera {
+
+inline bool computes_on_host(const Device& device) { return device.total_bytes() < 0; }
+
+class SharedGradients {
+ public:
+  // `parts` of a batch, over all processes.
+  SharedGradients(Communicator& communicator, int64_t parts);
+
+  // Of a parameter that is used twice a pass: `first` is its gradient inside of all gradients, to which `second` is added.
+  struct Twice {
+    Tensor first, second;
+  };
+  // Host memory for the sum of `count` numbers, of which parameters used twice have some.
+  void plan(int64_t count, DType dtype, size_t twice);
+  int64_t bytes() const { return bytes_; }
+  // From now on `memory`, of bytes(), serves to sum these.
+  void attach(void* memory, const Tensor& grads, std::vector<Twice> twice);
+
+  int64_t rounds() const { return rounds_; }  // parts of a process at most
+  // Adds the gradients of round `round`, that of process p being part round * P + p; after the last one `grads` is the sum, on all.
+  void add(Device& device, int64_t round);
+
+ private:
+  struct Segment {         // a run of the gradients
+    Tensor first, second;  // the latter null but where it is used twice
+    int64_t slice;         // numbers of it that a process sums
+    int64_t kept;          // where those of this process are between rounds
+  };
+  template <class T>
+  void add_segment(Device& device, const Segment& segment, int64_t round);
+  int64_t slice_of(int64_t count) const { return (count + communicator_.processes() - 1) / communicator_.processes(); }
+
+  Communicator& communicator_;
+  const int64_t parts_, rounds_;
+  std::vector<Segment> segments_;
+  int64_t piece_ = 0, bytes_ = 0;  // numbers a message at most
+  bool any_twice_ = false;
+  char* memory_ = nullptr;
+};
+
+}  // namespace comera

@@ -1,0 +1,262 @@
+// Processes that share the parts of each batch: bit for bit the parameters, losses and events of one process that computes all parts,
+// for every method that parts are allowed for.
+#include "tests/comm/process_threads.h"
+#include "tests/ops/cases/recording_device.h"
+#include "tests/train/course.h"
+#include "tests/train/lagging_device.h"
+
+namespace comera::test {
+namespace {
+
+struct Trained {
+  std::vector<std::string> lines;
+  std::string checkpoint;
+};
+
+// The whole run with a change of every kind, in exactly the planned memory; its last checkpoint in a file of this name.
+using Open = std::function<std::unique_ptr<Device>()>;
+std::unique_ptr<Device> one_thread() { return open_cpu_device(1); }
+
+Trained trained(const RunConfig& config, const std::string& name, Communicator* others, const Open& open = one_thread) {
+  const std::unique_ptr<Device> device = open();
+  Course course;
+  Trainer trainer(config, data_of(config), data_of(config), *device, course, others);
+  const int64_t planned = trainer.engine().planned().total();
+  trainer.start();
+  EXPECT_EQ(trainer.engine().memory().now().total(), planned);
+  while (!trainer.finished()) {
+    one_step(trainer);
+    EXPECT_EQ(trainer.engine().memory().now().total(), trainer.engine().planned().total());
+  }
+  Trained out{course.lines, file(name + (others ? std::to_string(others->process()) : ""))};
+  trainer.save(out.checkpoint);
+  return out;
+}
+
+void expect_equal(const Trained& alone, const Trained& shared) {
+  EXPECT_EQ(alone.lines, shared.lines);
+  EXPECT_EQ(difference(alone.checkpoint, shared.checkpoint), "");
+}
+
+// One process against each of these numbers of processes.
+void expect_same_bits(const RunConfig& config, const std::vector<int>& counts, const Open& open = one_thread) {
+  const Trained alone = trained(config, "alone", nullptr, open);
+  for (const int count : counts) {
+    SCOPED_TRACE(std::to_string(count) + " processes");
+    std::vector<Trained> shared(static_cast<size_t>(count));
+    const auto ends = run_processes(
+        count, [&](Communicator& others) { shared[static_cast<size_t>(others.process())] = trained(config, "shared", &others, open); });
+    EXPECT_EQ(ends, std::vector<std::string>(ends.size()));
+    for (const Trained& one : shared) {
+      expect_equal(alone, one);
+      std::filesystem::remove(one.checkpoint);
+    }
+  }
+  std::filesystem::remove(alone.checkpoint);
+}
+
+RunConfig in_parts(RunConfig config, int64_t parts, int64_t steps = kSteps) {
+  config = scripted(std::move(config));
+  config.train.steps = steps;
+  config.train.batch = 12;
+  config.train.micro_batches = parts;
+  return config;
+}
+
+class ProcessesOfMethods : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(ProcessesOfMethods, HaveTheBitsOfOneProcess) {
+  const auto& [weights, optimizer] = GetParam();
+  RunConfig config = in_parts(text_config(), 3);
+  config.method.weights = weights;
+  config.method.optimizer = optimizer;
+  config.train.clip_norm = 0.5;
+  config.model.encoder.attention_dropout = 0.1;
+  expect_same_bits(config, {3});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ProcessesOfMethods,
+                         testing::Combine(testing::ValuesIn(choices_of("method.weights")),
+                                          testing::ValuesIn(choices_of("method.optimizer"))),
+                         name_of_choices);
+
+// Every number of processes up to that of parts, also where they do not divide.
+TEST(Processes, ShareAnyNumberOfParts) {
+  expect_same_bits(in_parts(text_config(), 4), {2, 3, 4});
+  expect_same_bits(in_parts(image_config(), 6, 20), {4});
+}
+
+TEST(Processes, TrainEveryModel) {
+  for (RunConfig config : small_runs()) {
+    SCOPED_TRACE(config.model.kind);
+    config.model.cnn.norm = "group";
+    expect_same_bits(in_parts(config, 2, 30), {2});
+  }
+}
+
+TEST(Processes, TrainATableThatIsUsedTwice) {
+  for (const int64_t parts : {2, 3, 4}) {
+    RunConfig config = in_parts(language_config(), parts, 20);
+    config.method.weights = "dense";
+    config.model.decoder.tied = true;
+    expect_same_bits(config, {2});
+  }
+}
+
+TEST(Processes, ShareBatchesThatArePacked) {
+  for (const bool masked : {false, true}) {
+    RunConfig config = in_parts(masked ? task_config("masked") : text_config(), 3, 30);
+    config.data.pack = true;
+    config.data.token_dropout = masked ? 0 : 0.1;
+    expect_same_bits(config, {2, 3});
+  }
+}
+
+TEST(Processes, TrainWithEveryOtherChoice) {
+  const auto with = [](void (*change)(RunConfig&)) {
+    RunConfig config = in_parts(text_config(), 2, 30);
+    change(config);
+    expect_same_bits(config, {2});
+  };
+  with([](RunConfig& c) { c.method.stash = "bf16"; });
+  with([](RunConfig& c) { c.method.waist = true; });
+  with([](RunConfig& c) { c.method.checkpoint = 1; });
+  with([](RunConfig& c) { c.method.wta.ratio = 0.5; });
+  with([](RunConfig& c) { c.method.weight_format = "bf16"; });
+  with([](RunConfig& c) { c.method.comera.mode = "paper"; });
+  with([](RunConfig& c) { c.method.comera.mode = "selective"; });
+  with([](RunConfig& c) { c.train.precision = "f64"; });
+  with([](RunConfig& c) { c.train.eval_every = 3, c.train.patience = 2; });
+}
+
+TEST(Processes, TrainOnDevicesThatAreLateOrCapture) {
+  expect_same_bits(in_parts(text_config(), 4), {2}, [] { return std::make_unique<LaggingDevice>(2); });
+  expect_same_bits(in_parts(text_config(), 4, 30), {2, 3}, [] { return std::make_unique<RecordingDevice>(); });
+}
+
+// A gradient that needs several messages.
+TEST(Processes, SumLargeGradients) {
+  RunConfig config = in_parts(image_config(), 3, 3);
+  config.method.weights = "dense";
+  config.model.mlp.hidden = {3000, 100};
+  expect_same_bits(config, {2, 3});
+}
+
+// From a checkpoint of any number of processes any other number goes on.
+TEST(Processes, ResumeARunOfAnotherNumber) {
+  const RunConfig config = in_parts(text_config(), 4);
+  const Trained alone = trained(config, "alone", nullptr);
+  const auto half = file("half"), end = file("end");
+  const auto one_process = [&](Communicator* others, int64_t from, int64_t until, const std::string& begin, const std::string& to) {
+    const auto device = open_cpu_device(1);
+    Course course;
+    Trainer trainer(from > 0 ? checkpoint_config(begin) : config, data_of(config), data_of(config), *device, course, others);
+    if (from > 0)
+      trainer.restore(begin);
+    else
+      trainer.start();
+    while (trainer.state().step < until) one_step(trainer);
+    if (!others || others->process() == 0) trainer.save(to);
+  };
+  const auto processes = [&](int count, int64_t from, int64_t until, const std::string& begin, const std::string& to) {
+    if (count == 1) return one_process(nullptr, from, until, begin, to);
+    const auto ends = run_processes(count, [&](Communicator& others) { one_process(&others, from, until, begin, to); });
+    EXPECT_EQ(ends, std::vector<std::string>(ends.size()));
+  };
+  for (const auto& [before, after] : {std::pair(1, 2), std::pair(2, 1), std::pair(2, 3), std::pair(4, 3)}) {
+    SCOPED_TRACE(std::to_string(before) + " to " + std::to_string(after));
+    processes(before, 0, 29, "", half);
+    processes(after, 29, kSteps, half, end);
+    EXPECT_EQ(difference(alone.checkpoint, end), "");
+  }
+  for (const std::string& path : {alone.checkpoint, half, end}) std::filesystem::remove(path);
+}
+
+std::vector<std::string> ends_of(int count, const std::function<RunConfig(int)>& config,
+                                 const std::function<void(Trainer&, int)>& before_step = {},
+                                 const std::shared_ptr<const Dataset>& other = {}) {
+  return run_processes(count, [&](Communicator& others) {
+    const auto device = open_cpu_device(1);
+    Log log;
+    const RunConfig own = config(others.process());
+    Trainer trainer(own, other && others.process() == 1 ? other : data_of(own), nullptr, *device, log, &others);
+    trainer.start();
+    for (int step = 0; step < 3; ++step) {
+      if (before_step) before_step(trainer, others.process());
+      trainer.step();
+    }
+  });
+}
+
+TEST(Processes, AreRefusedWhereTheyCannotHaveTheBitsOfOne) {
+  const auto refused = [](int count, const RunConfig& config) {
+    const auto ends = ends_of(count, [&](int) { return config; });
+    EXPECT_EQ(ends, std::vector<std::string>(ends.size(), ends[0]));
+    return ends[0];
+  };
+  RunConfig config = in_parts(text_config(), 2);
+  EXPECT_EQ(refused(3, config), "3 processes cannot share a batch of 2 parts");
+  config.method.stash = "int8";
+  EXPECT_EQ(refused(2, config), "2 processes cannot use method.stash int8");
+  RunConfig convolutions = in_parts(convolution_config(), 2);
+  convolutions.model.cnn.norm = "batch";
+  EXPECT_TRUE(refused(2, convolutions).starts_with("2 processes cannot train ")) << refused(2, convolutions);
+}
+
+class OtherSentences final : public Dataset {
+ public:
+  OtherSentences() : info_(set_.info()) { info_.fingerprint = "others"; }
+  const DatasetInfo& info() const override { return info_; }
+  void read(int64_t row, int64_t length, Columns& out) const override { set_.read(row, length, out); }
+
+ private:
+  Sentences set_;
+  DatasetInfo info_;
+};
+
+TEST(Processes, AreRefusedWithOtherDataOrSettings) {
+  const RunConfig config = in_parts(text_config(), 2);
+  EXPECT_EQ(ends_of(
+                2, [&](int) { return config; }, {}, std::make_shared<OtherSentences>()),
+            std::vector<std::string>(2, "process 1 has other data than process 0"));
+  const auto ends = ends_of(2, [&](int process) {
+    RunConfig own = config;
+    own.train.lr = process == 0 ? 1e-3 : 2e-3;
+    return own;
+  });
+  EXPECT_EQ(ends, std::vector<std::string>(2, "process 1 has other settings than process 0"));
+}
+
+// In the middle of a run, between steps or while a batch is read.
+TEST(Processes, EndTogetherWhenOneFails) {
+  class Damaged final : public Dataset {
+   public:
+    const DatasetInfo& info() const override { return set_.info(); }
+    void read(int64_t row, int64_t length, Columns& out) const override {
+      if (++reads_ > 6) throw Error(ErrorCode::config, "row " + std::to_string(row) + " is damaged");
+      set_.read(row, length, out);
+    }
+
+   private:
+    Sentences set_;
+    mutable int reads_ = 0;
+  };
+  const RunConfig config = in_parts(text_config(), 3);
+  auto ends = ends_of(
+      3, [&](int) { return config; }, {}, std::make_shared<Damaged>());
+  EXPECT_TRUE(ends[1].starts_with("row ")) << ends[1];
+  for (const size_t other : {0, 2}) EXPECT_EQ(ends[other], "process 1: " + ends[1]);
+  for (const int failing : {0, 2}) {
+    ends = ends_of(
+        3, [&](int) { return config; },
+        [&](Trainer& trainer, int process) {
+          if (process == failing && trainer.state().step == 2) throw Error(ErrorCode::device, "the device is lost");
+        });
+    for (int p = 0; p < 3; ++p)
+      EXPECT_EQ(ends[static_cast<size_t>(p)],
+                (failing == 0 || p == failing ? "" : "process " + std::to_string(failing) + ": ") + std::string("the device is lost"));
+  }
+}
+
+}  // namespace
+}  // namespace comera::test
