@@ -74,7 +74,7 @@ if command -v dpkg-query >/dev/null; then
   mapfile -t lacking < <(((tests)) && mapfile -t wanted < <(names_in "$here/apt-packages-tests.txt") && missing "${wanted[@]}")
   tried=$build/.test-packages-failed
   if ((${#lacking[@]})); then
-    say "without these some tests of the window are skipped: ${lacking[*]}"
+    say "without these some tests are skipped: ${lacking[*]}"
     # In a shell of its own: a user who may not install them still has all other tests. Not tried again in each run.
     if ((retry)) || [[ ! -f $tried || $(<"$tried") != "${lacking[*]}" ]]; then
       if (install "${lacking[@]}"); then rm -f "$tried"; else echo "${lacking[*]}" >"$tried"; fi

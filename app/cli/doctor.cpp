@@ -6,6 +6,7 @@
 #include "app/version.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
+#include "core/comm/mpi.h"
 #include "core/config/config.h"
 #include "core/ops/device.h"
 
@@ -36,6 +37,7 @@ void add_doctor(Verb& program, Context& context) {
   verb.does([&context] {
     const CudaStatus cuda = cuda_status();
     const std::string cpu = cpu_name();
+    const MpiStatus mpi = mpi_status();
     const unsigned threads = std::thread::hardware_concurrency();
     const std::string cuda_text = !cuda.built            ? "not built in: " + cuda.reason
                                   : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
@@ -44,6 +46,7 @@ void add_doctor(Verb& program, Context& context) {
       print_json({{"version", version_number()},
                   {"commit", version_commit()},
                   {"cuda", {{"built", cuda.built}, {"toolkit", cuda.toolkit}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
+                  {"mpi", {{"here", mpi.here}, {"library", mpi.library}, {"reason", mpi.reason}}},
                   {"cpu", cpu},
                   {"blas", blas_name()},
                   {"threads", threads},
@@ -58,6 +61,7 @@ void add_doctor(Verb& program, Context& context) {
     std::vector<std::vector<std::string>> rows = {{"version", version_number()},
                                                   {"commit", version_commit()},
                                                   {"CUDA", cuda_text},
+                                                  {"MPI", mpi.here ? mpi.library : mpi.reason},
                                                   {"CPU", cpu},
                                                   {"BLAS", blas_name()},
                                                   {"threads", std::to_string(threads)},
