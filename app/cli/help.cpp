@@ -19,6 +19,7 @@ const std::map<std::string, const char*>& examples() {
        "  comera train encoder2-nli --steps 2000 --set method.comera.target=0.2\n"
        "  comera train demo --method galore+adam8bit --set method.galore.rank=32\n"
        "  comera train demo --edit 500:stage=late --edit 800:rank.cap.fc0.2=8\n"
+       "  mpirun -n 4 --bind-to none comera train encoder2-nli\n"
        "  comera train hf:bert-folder --data reviews.csv --task classify --method lora\n"
        "  comera train hf:llama-folder --data texts --task lm --method comera --tt-error 0.1"},
       {"resume",

@@ -12,9 +12,12 @@
 
 #include "app/cli/folder.h"
 #include "app/cli/follow.h"
+#include "app/version.h"
 #include "core/base/paths.h"
 #include "core/base/remove_later.h"
+#include "core/comm/mpi.h"
 #include "core/config/metrics.h"
+#include "core/session/with_others.h"
 
 namespace comera::cli {
 namespace {
@@ -173,8 +176,61 @@ ScheduledChange parse_edit(const std::string& text) {
   return parse_change(text.substr(used + 1), step);
 }
 
-SessionStart common(const Context& context, const TrainOptions& options) {
+using Processes = std::shared_ptr<Communicator>;
+
+// The verb, alone or as one of the processes that mpirun or srun started. Of those, process 0 alone prints, stores and has the exit code:
+// mpirun kills all when one returns another than 0, and process 0 may still write.
+int in_processes(const Context& context, const std::function<int(const Context&, Processes)>& verb) {
+  Processes others;
+  try {
+    others = join_processes();
+  } catch (const Error&) {
+    if (started_as_process() > 0) return 0;
+    throw;
+  }
+  if (!others) return verb(context, nullptr);
+  const bool prints = others->process() == 0;
+  Context own = context;
+  if (!prints) own.quiet = true;
+  try {
+    return verb(own, others);
+  } catch (const Error& error) {
+    others->fail(error);
+    if (prints) throw;
+  } catch (const std::exception& error) {
+    others->fail(Error(ErrorCode::other, error.what()));
+    if (prints) throw;
+  }
+  return 0;
+}
+
+// What must be the same on all processes, of how the run begins.
+std::string text_of(SessionStart& start) {
+  Json text = {{"config", config_to_json(start.config)},
+               {"weights", start.imported},
+               {"resume", start.resume_run},
+               {"fork", start.fork_run},
+               {"step", start.at_step},
+               {"sets", start.sets},
+               {"extend", start.extend}};
+  for (const ScheduledChange& change : start.changes) text["changes"].push_back({change.step, change.path, change.value});
+  return text.dump();
+}
+
+// Process 1, 2, ...: trains, and is done then. False: process 0, or the only one.
+bool trains_with_process_0(SessionStart& start) {
+  if (!start.others) return false;
+  check_alike(*start.others, version_text("comera"), "another version of comera", "use the same build on all machines");
+  check_alike(*start.others, text_of(start), "another config or other options", "start all processes with the same command");
+  if (start.others->process() == 0) return false;
+  catch_signals();  // process 0 decides what follows
+  train_with_process_0(*start.others);
+  return true;
+}
+
+SessionStart common(const Context& context, const TrainOptions& options, Processes others) {
   SessionStart start;
+  start.others = std::move(others);
   start.store = store_path(context);
   start.watched = !context.quiet;
   start.tags = options.tags;
@@ -184,8 +240,8 @@ SessionStart common(const Context& context, const TrainOptions& options) {
   return start;
 }
 
-int train(const Context& context, const TrainOptions& options) {
-  SessionStart start = common(context, options);
+int train(const Context& context, const TrainOptions& options, Processes others) {
+  SessionStart start = common(context, options, std::move(others));
   std::vector<std::string> sets;
   for (const std::string& set : options.sets) (only_of_runs(set) ? start.sets : sets).push_back(set);
   if (options.steps > 0) sets.push_back("train.steps=" + std::to_string(options.steps));
@@ -196,11 +252,13 @@ int train(const Context& context, const TrainOptions& options) {
   std::optional<FolderRun> folder = folder_run(options.config, sets, options.folder);
   if (!folder) {
     start.config = load_config(options.config, sets);
+    if (trains_with_process_0(start)) return 0;
     return follow(context, std::move(start), options);
   }
   note_weights(context, folder->weights);
   start.config = folder->config;
   start.imported = std::filesystem::absolute(folder->weights.path).lexically_normal().string();
+  if (trains_with_process_0(start)) return 0;
   paths::ensure_folder_of(start.store);
   start.weights = start.store + ".weights-" + std::to_string(::getpid()) + ".safetensors";
   const RemoveLater remove_weights(start.weights);
@@ -209,21 +267,23 @@ int train(const Context& context, const TrainOptions& options) {
   return follow(context, std::move(start), options, {{"weights", weights_json(folder->weights)}});
 }
 
-int resume(const Context& context, const TrainOptions& options) {
-  SessionStart start = common(context, options);
+int resume(const Context& context, const TrainOptions& options, Processes others) {
+  SessionStart start = common(context, options, std::move(others));
   start.resume_run = options.run;
   start.at_step = options.at_step;
   start.sets = options.sets;
+  if (trains_with_process_0(start)) return 0;
   return follow(context, std::move(start), options);
 }
 
-int fork(const Context& context, const TrainOptions& options) {
-  SessionStart start = common(context, options);
+int fork(const Context& context, const TrainOptions& options, Processes others) {
+  SessionStart start = common(context, options, std::move(others));
   start.fork_run = options.run;
   start.at_step = options.at_step;
   start.sets = options.sets;
   if (options.steps > 0) start.sets.push_back("train.steps=" + std::to_string(options.steps));
   if (!options.name.empty()) start.sets.push_back("name=" + options.name);
+  if (trains_with_process_0(start)) return 0;
   return follow(context, std::move(start), options);
 }
 
@@ -241,6 +301,11 @@ void add_train(Verb& program, Context& context) {
     verb.option("--grace", options->grace, "seconds to write the last checkpoint after Ctrl-C or SIGTERM").not_negative().shows_default();
     verb.option("--events", options->events, "write every step and event as a JSON line to this file; - for stdout");
   };
+  const auto does = [&context, options](Verb& verb, int (*run)(const Context&, const TrainOptions&, Processes)) {
+    verb.does([&context, options, run] {
+      return in_processes(context, [&](const Context& own, Processes others) { return run(own, *options, std::move(others)); });
+    });
+  };
   const auto named = [options](Verb verb) {
     verb.option("--name", options->name, "name of the new run");
     verb.option("--tag", options->tags, "tag of the new run; may be given several times").take_all();
@@ -255,14 +320,14 @@ void add_train(Verb& program, Context& context) {
   named(train_verb);
   shared(train_verb);
   train_verb.method(options->sets);
-  train_verb.does([&context, options] { return train(context, *options); });
+  does(train_verb, train);
 
   Verb resume_verb = program.verb("resume", "continue a stopped run, bit for bit as if it had not stopped");
   resume_verb.option("run", options->run, "run id, its beginning, or name").required();
   resume_verb.option("--from-step", options->at_step, "from the checkpoint at or before this step; later steps are kept as a separate run");
   resume_verb.option("--extend", options->extend, "additional steps").positive();
   shared(resume_verb);
-  resume_verb.does([&context, options] { return resume(context, *options); });
+  does(resume_verb, resume);
 
   Verb fork_verb = program.verb("fork", "start a new run from any step of a stored one");
   fork_verb.option("run", options->run, "run id, its beginning, or name").required();
@@ -270,7 +335,7 @@ void add_train(Verb& program, Context& context) {
   fork_verb.option("--steps", options->steps, "total steps of the new run, counted from step 0 of its parent").positive();
   named(fork_verb);
   shared(fork_verb);
-  fork_verb.does([&context, options] { return fork(context, *options); });
+  does(fork_verb, fork);
 }
 
 }  // namespace comera::cli

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/config/renamed_settings.h"
+#include "core/session/with_others.h"
 #include "core/store/process.h"
 #include "core/store/rescue.h"
 #include "core/tensor/safetensors.h"
@@ -31,6 +32,7 @@ void Runner::run() {
   try {
     prepare();
     loop();
+    if (start_.others) tell_end(*start_.others);
     return;
   } catch (const Error& error) {
     snapshot_.message = error.what();
@@ -47,6 +49,8 @@ void Runner::run() {
     snapshot_.message = error.what();
     snapshot_.error_code = static_cast<int>(ErrorCode::other);
   }
+  if (start_.others)
+    start_.others->fail(Error(static_cast<ErrorCode>(snapshot_.error_code), snapshot_.message, snapshot_.error_why, snapshot_.error_hint));
   if (snapshot_.error_code == static_cast<int>(ErrorCode::memory)) tell_lack_of_memory();
   end_badly(phase);
 }

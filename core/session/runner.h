@@ -32,19 +32,20 @@ class Runner {
   void begin_with_weights();
   void begin_resume();
   void begin_fork();
+  std::optional<int64_t> processes() const;  // for events; null: one
   StartEvent first_event(const std::string& parent, int64_t fork_step) const;
   RunStart record_of(const RunConfig& config, const std::string& parent, int64_t fork_step) const;
   std::string set_aside(int64_t from);
   void begin_record(const std::string& parent, int64_t fork_step);
   void use_run(const std::string& id);
-  void rebuild(const StoredRun& source, int64_t step);
+  void rebuild(const StoredRun& source, int64_t step, bool alone = false);
   std::vector<ScheduledChange> given_changes(int64_t next) const;
   void check_changes();
   void make_changes();
   void enter_in_log(const ScheduledChange& change);
   void recall(const std::string& run, int64_t step);
-  // `source`: the run whose steps are made again; its data must be the same.
-  void make_trainer(const RunConfig& config, const StoredRun* source = nullptr);
+  // `source`: the run whose steps are made again; its data must be the same. `alone`: other processes have no part in it.
+  void make_trainer(const RunConfig& config, const StoredRun* source = nullptr, bool alone = false);
   void check_room();
   void check_room_to_begin(const std::string& parent, int64_t fork_step);
   void tell_lack_of_memory();

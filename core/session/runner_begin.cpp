@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/remove_later.h"
 #include "core/session/runner.h"
+#include "core/session/with_others.h"
 #include "core/store/process.h"
 #include "core/store/run_reader.h"
 #include "core/train/checkpoint.h"
@@ -44,12 +45,14 @@ void Runner::prepare() {
   if (trainer_) trainer_->guard_growth();
 }
 
-void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
+void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool alone) {
   trainer_.reset();
+  Communicator* const others = alone ? nullptr : start_.others.get();
+  const std::string& name = start_.device.empty() ? config.train.device : start_.device;
+  if (others) tell_of_trainer(*others, config, name);
   if (!device_) {
-    const std::string& name = start_.device.empty() ? config.train.device : start_.device;
     const int threads = static_cast<int>(config.train.threads);
-    device_ = start_.open ? start_.open(name, threads) : open_device(name, threads);
+    device_ = start_.open ? start_.open(name, threads) : others ? open_share_of_device(name, threads, *others) : open_device(name, threads);
   }
   const auto reading = [this](double share) {
     snapshot_.message = "reading the data: " + std::to_string(std::lround(100 * share)) + " %";
@@ -57,7 +60,8 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
   };
   data_ = source ? open_run_data(config, *source, reading) : open_run_data(config, reading);
   snapshot_.message.clear();
-  trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
+  trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_, others);
+  if (others) tell_calls_of(*trainer_, *others);
   recorder_.watch(trainer_.get());
   snapshot_.memory_planned = trainer_->engine().planned();
   snapshot_.step_memory = std::make_shared<const StepMemory>(trainer_->engine().step_memory());
@@ -109,13 +113,14 @@ RunStart Runner::record_of(const RunConfig& config, const std::string& parent, i
 
 void Runner::begin_new() {
   if (!start_.open && start_.device.empty()) start_.config.train.device = device_to_begin_on(start_.config.train.device);
+  if (start_.others) share_batches(start_.config, *start_.others);
   make_trainer(start_.config);
   check_changes();
   check_room_to_begin("", 0);
   if (!start_.weights.empty()) return begin_with_weights();
   begin_record("", 0);
   trainer_->start();
-  recorder_.tell(0, StartEvent{device_->name(), device_->blas()});
+  recorder_.tell(0, StartEvent{.device = device_->name(), .blas = device_->blas(), .processes = processes()});
   make_changes();
 }
 
@@ -131,7 +136,8 @@ void Runner::begin_with_weights() {
   recorder_.tell(0, StartEvent{.device = device_->name(),
                                .blas = device_->blas(),
                                .held = held_ranks(trainer_->engine().params()),
-                               .imported = start_.imported});
+                               .imported = start_.imported,
+                               .processes = processes()});
   if (recorder_.writer()) recorder_.writer()->flush();
   trainer_->report_all();
   checkpoint("start");
@@ -147,7 +153,7 @@ void Runner::use_run(const std::string& id) {
 
 // Brings a trainer to the state that run `source` had after `step` steps: from its nearest checkpoint, then by making
 // the same steps with the same changes again. Nothing is recorded meanwhile. Leaves later changes in scheduled_.
-void Runner::rebuild(const StoredRun& source, int64_t step) {
+void Runner::rebuild(const StoredRun& source, int64_t step, bool alone) {
   int64_t from = 0;
   std::string checkpoint;
   for (const auto& [at, path] : source.checkpoints)
@@ -157,12 +163,12 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
     }
   if (checkpoint.empty() && source.begins_with_checkpoint()) throw source.lacks_first_checkpoint();
   recorder_.mute(true);
-  make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint), &source);
+  make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint), &source, alone);
   check_room();
   if (!checkpoint.empty() && !fs::exists(checkpoint)) {  // meanwhile the run that still trains has removed it
     StoredRun without = source;
     without.checkpoints.erase(from);
-    return rebuild(without, step);
+    return rebuild(without, step, alone);
   }
   if (checkpoint.empty())
     trainer_->start();
@@ -226,6 +232,7 @@ void Runner::begin_resume() {
   checkpoints_.erase(later, checkpoints_.end());
   ResumeEvent resumed{device_->name(), device_->blas(), from};
   if (!snapshot_.replaced.empty()) resumed.replaced = snapshot_.replaced;
+  resumed.processes = processes();
   recorder_.tell(from, resumed);
   if (from == 0) trainer_->report_all();  // a run killed at once may not have stored it
   recall(source.id, from);
@@ -236,12 +243,23 @@ void Runner::begin_resume() {
   make_changes();
 }
 
+std::optional<int64_t> Runner::processes() const {
+  return start_.others ? std::optional<int64_t>(start_.others->processes()) : std::nullopt;
+}
+
 // How a fork of `parent` begins, of which no config tells.
 StartEvent Runner::first_event(const std::string& parent, int64_t fork_step) const {
   Engine& engine = trainer_->engine();
   const RankOverrides& overrides = engine.method().overrides();
-  return {device_->name(), device_->blas(),  parent, fork_step, engine.method().late(), held_ranks(engine.params()),
-          overrides.caps,  overrides.weights};
+  return {.device = device_->name(),
+          .blas = device_->blas(),
+          .parent = parent,
+          .fork_step = fork_step,
+          .late = engine.method().late(),
+          .held = held_ranks(engine.params()),
+          .caps = overrides.caps,
+          .weights = overrides.weights,
+          .processes = processes()};
 }
 
 // What the run did past `from`, where the trainer stands now, becomes a run of its own. Returns its id.
@@ -339,7 +357,7 @@ void Runner::begin_fork() {
   if (start_.at_step > source.step)
     throw Error(ErrorCode::not_found, "run " + source.id + " has no step " + std::to_string(start_.at_step),
                 "it ended at step " + std::to_string(source.step), "fork at that step or before");
-  rebuild(source, step);
+  rebuild(source, step, true);  // its batches may have fewer parts than there are processes
   scheduled_.clear();
   if (stop_) return;  // before it was there: no run begins
   // The state goes through a file, so that settings that are fixed at the start (batch, data) may change as well.
@@ -357,6 +375,11 @@ void Runner::begin_fork() {
   const RemoveLater remove_bridge(bridge);
   trainer_->save(bridge);
   start_.sets = std::move(of_runs);
+  if (start_.others) {
+    share_batches(config, *start_.others);
+    trainer_.reset();
+    device_.reset();  // opened again as a share
+  }
   recorder_.mute(true);
   make_trainer(config);
   check_room_to_begin(source.id, step);

@@ -16,6 +16,7 @@
 
 namespace comera {
 
+class Communicator;
 class Device;
 
 // What to train, and from where.
@@ -32,12 +33,13 @@ struct SessionStart {
   std::vector<ScheduledChange> changes;  // made before their steps, which must be still to come
   int64_t extend = 0;                    // steps more than planned
   std::vector<std::string> tags;
-  double max_seconds = 0;           // stop with a checkpoint after this time; 0 = no limit
-  bool paused = false;              // begin paused
-  bool watched = false;             // somebody reads its speed: the rates of the device are measured once, after some seconds
-  bool attended = false;            // somebody is there to resume it: it pauses where ranks find no room to grow
-  size_t most_waiting = 4'000'000;  // points of metrics that drain() may have waiting, at 16 bytes each; see there
-  std::string device;               // instead of the config's; "" = that one. For a run that goes on where its device is not
+  double max_seconds = 0;                     // stop with a checkpoint after this time; 0 = no limit
+  bool paused = false;                        // begin paused
+  bool watched = false;                       // somebody reads its speed: the rates of the device are measured once, after some seconds
+  bool attended = false;                      // somebody is there to resume it: it pauses where ranks find no room to grow
+  size_t most_waiting = 4'000'000;            // points of metrics that drain() may have waiting, at 16 bytes each; see there
+  std::string device;                         // instead of the config's; "" = that one. For a run that goes on where its device is not
+  std::shared_ptr<Communicator> others = {};  // processes that train with this one, which is process 0 (with_others.h); null: none
   std::function<std::unique_ptr<Device>(const std::string& name, int threads)> open = {};  // of tests; empty: open_device
 };
 
