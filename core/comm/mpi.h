@@ -1,4 +1,4 @@
-// Processes that mpirun or srun started. MPI is in a library of its own (mpi/) next to the program, opened where they did: others do not
+// Processes that mpirun or srun started. MPI is in a library of its own (comm/mpi) next to the program, opened where they did: others do not
 // pay for it, nor need it.
 #pragma once
 #include "core/comm/communicator.h"

@@ -19,7 +19,7 @@ MAX_WORDS_OF_README = 700
 LINK = re.compile(r"\]\(([^()\s]+)[^()]*\)")
 # A path in a document: two names or more with slashes between. Checked are those that begin with a folder of the repository, and
 # sources. With *, { or < behind it, or in capitals (tests/FOLDER), it is a pattern.
-FOLDERS = {"app", "core", "gpu", "mpi", "tests", "experiments", "assets", "cmake"}
+FOLDERS = {"app", "core", "gpu", "tests", "experiments", "assets", "cmake"}
 DOC_PATH = re.compile(r"(?<![\w./~$*{}<>:-])([\w-]+(?:/[\w.-]+)*/[\w.-]*\w)(?![\w/]*[*{}<>])")
 DOC_SOURCE = re.compile(r"\.(h|cpp|cu|cuh|py|sh|cmake|md)$")
 # Written in parts, so that this file passes its own check.

@@ -14,7 +14,6 @@ CORE_BELOW_TRAIN = "base comm config tensor ops records layers models tasks opti
 ALLOWED = {
     "core/base": "",
     "core/comm": "base",
-    "mpi": "base comm",
     "core/config": "base core/tensor/dtype.h",
     "core/tensor": "base",
     "core/ops": "base tensor",
@@ -39,7 +38,7 @@ LIBRARIES = [
     (re.compile(r"(cuda\w*|cublas\w*|cudnn\w*|curand\w*|cusolver\w*|nvtx\w*|nccl)(\.h|/.*)$"), ["gpu", "tests/gpu/ptx"]),
     (re.compile(r"(imgui|implot)\w*\.h$"), ["app/studio", "tests/studio"]),
     (re.compile(r"sqlite3(ext)?\.h$"), ["core/store"]),
-    (re.compile(r"mpi\w*\.h$"), ["mpi"]),
+    (re.compile(r"mpi\w*\.h$"), ["core/comm/mpi"]),
 ]
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:"([^"]+)"|<([^>]+)>|(\S+))', re.MULTILINE)
@@ -50,7 +49,7 @@ def folder_of(path):
     parts = path.split("/")
     if parts[0] == "core" and len(parts) > 2:
         return "/".join(parts[:2])
-    return parts[0] if parts[0] in ("gpu", "mpi", "app", "tests", "experiments") else None
+    return parts[0] if parts[0] in ("gpu", "app", "tests", "experiments") else None
 
 
 def may(folder, target):
@@ -64,7 +63,7 @@ def may(folder, target):
 
 def ours(root, file, name):
     """The path from the root of an included header of ours, else None: from the root, or beside the file."""
-    if name.split("/")[0] in ("core", "gpu", "mpi", "app", "tests", "experiments"):
+    if name.split("/")[0] in ("core", "gpu", "app", "tests", "experiments"):
         return name
     beside = (file.parent / name).resolve()
     return beside.relative_to(root).as_posix() if beside.is_file() and beside.is_relative_to(root) else None
@@ -96,7 +95,7 @@ def hidden_reached(included):
 def violations(root):
     root = root.resolve()
     found, sqlite_files, seen, included = [], set(), 0, {}
-    for top in ("core", "gpu", "mpi", "app", "tests", "experiments"):
+    for top in ("core", "gpu", "app", "tests", "experiments"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in SOURCES:
                 continue
