@@ -20,6 +20,7 @@
 #include "app/cli/sweep_slurm.h"
 #include "core/base/draw.h"
 #include "core/base/paths.h"
+#include "core/comm/mpi.h"
 #include "core/session/duel.h"
 #include "core/session/sweep_runs.h"
 #include "core/store/run_reader.h"
@@ -550,6 +551,11 @@ int train_sweep(const Context& context, const SweepOptions& options, const Sweep
 }
 
 int run_sweep(const Context& context, const SweepOptions& options) {
+  if (started_processes() > 1) {
+    if (started_as_process() > 0) return 0;  // process 0 says it
+    throw Error(ErrorCode::usage, "a sweep starts its runs itself", "mpirun or srun started it as several processes",
+                "start it alone, with --jobs N for several runs at once");
+  }
   const InputFile input(options.file);
   const SweepPlan plan = plan_of(options, input.path());
   if (options.plan) return print_plan(context, options, plan);

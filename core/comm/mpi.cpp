@@ -38,14 +38,16 @@ Function* function(const char* name) {
   return reinterpret_cast<Function*>(dlsym(library().handle, name));
 }
 
-// What Open MPI, MPICH and Slurm set for the processes that they start; of more than one, where they say how many.
-bool started_with_others() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* size = std::getenv(name)) return std::atoi(size) > 1;
-  return std::getenv("PMIX_RANK") != nullptr;
-}
-
 }  // namespace
+
+// By what Open MPI, MPICH and Slurm set for the processes that they start.
+int started_processes() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* size = std::getenv(name)) return std::atoi(size);
+  if (!std::getenv("PMIX_RANK")) return 1;
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  return tasks ? std::atoi(tasks) : 2;  // a launcher that does not say how many: perhaps several
+}
 
 int started_as_process() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
@@ -59,7 +61,7 @@ MpiStatus mpi_status() {
 }
 
 std::unique_ptr<Communicator> join_processes() {
-  if (!started_with_others()) return nullptr;
+  if (started_processes() <= 1) return nullptr;
   if (!library().handle)
     throw Error(ErrorCode::device, "this program cannot train with other processes", "MPI is " + library().reason,
                 "install libopenmpi-dev and build again, or start it without mpirun");

@@ -14,7 +14,8 @@ MpiStatus mpi_status();
 // Null: this process was started alone. Asks the environment alone, unless mpirun or srun started it. Throws Error(device) where they did
 // and this program has no MPI.
 std::unique_ptr<Communicator> join_processes();
-// The number that mpirun or srun gave this process, known before it joins; 0 where they gave none.
+// How many processes mpirun or srun started, and the number of this one, known before it joins; 1 and 0 where it was started alone.
+int started_processes();
 int started_as_process();
 
 }  // namespace comera

@@ -165,6 +165,7 @@ class Processes(CliTest):
         self.refused(3, "cannot use method.update backward", here(2, "--set", "method.update=backward"))
         self.refused(4, "cuda|CUDA", here(2, "--device", "cuda:90"))
         self.refused(8, "no config 'nowhere'", (2, self.folder, BIN, ["train", "nowhere"]))
+        self.refused(2, "a sweep starts its runs itself", (2, self.folder, BIN, ["sweep", "any.json"]))
         self.ok(*RUN, "--steps", 5, "--name", "of one part")
         self.refused(3, "2 processes cannot share a batch of 1 part", (2, self.folder, BIN, ["resume", "of one part", "--extend", 5, "--quiet"]))
 
