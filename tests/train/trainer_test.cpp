@@ -184,26 +184,31 @@ INSTANTIATE_TEST_SUITE_P(Methods, Combination,
                                                       std::vector{"exact", "int8"}, choices_of("method.optimizer"))),
                          name_of_choices);
 
+// A thread takes its scratch with the first piece that it computes, and one that is late may compute its first piece in any step. So one
+// thread takes nothing from the sixth step on, and two are steady at some time.
 TEST(Trainer, ASteadyStepAllocatesNothing) {
   if (!kCounting) GTEST_SKIP() << "allocations are not counted under the sanitizers";
-  for (RunConfig config : small_runs()) {
-    const auto device = open_device("cpu", 2);
-    Engine engine(config, *device);
-    engine.allocate();
-    const Batch batch = first_batch(config);
-    StepScalars scalars;
-    scalars.learning_rate[0] = 1e-3;
-    for (int i = 0; i < 5; ++i) {
-      scalars.step = ++scalars.optimizer_step;
-      engine.step(batch, scalars);
+  for (const RunConfig& config : small_runs())
+    for (const int threads : {1, 2}) {
+      const auto device = open_device("cpu", threads);
+      Engine engine(config, *device);
+      engine.allocate();
+      const Batch batch = first_batch(config);
+      StepScalars scalars;
+      scalars.learning_rate[0] = 1e-3;
+      const auto allocations_of = [&](int steps) {
+        const int64_t before = g_allocations;
+        for (int i = 0; i < steps; ++i) {
+          scalars.step = ++scalars.optimizer_step;
+          engine.step(batch, scalars);
+        }
+        return g_allocations - before;
+      };
+      allocations_of(5);
+      int64_t taken = allocations_of(10);
+      for (int again = 0; threads > 1 && taken > 0 && again < 20; ++again) taken = allocations_of(10);
+      EXPECT_EQ(taken, 0) << config.model.kind << ", " << threads << " threads";
     }
-    const int64_t before = g_allocations;
-    for (int i = 0; i < 10; ++i) {
-      scalars.step = ++scalars.optimizer_step;
-      engine.step(batch, scalars);
-    }
-    EXPECT_EQ(g_allocations - before, 0) << config.model.kind;
-  }
 }
 
 TEST(Trainer, DifferentThreadCountsGiveTheSameRun) {
