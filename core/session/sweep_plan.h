@@ -34,16 +34,17 @@ struct Halving {
   double keep = 0.5;           // share of the points of a rung that go on
 };
 
+struct RandomDraws {
+  int64_t runs = 0, seed = 0;
+  std::vector<SweepRange> ranges;
+};
+
 struct Sweep {
   std::string name;  // of letters, digits, '-', '_' and '.'
   std::string base;  // preset or config file
   SweepSettings set;
   std::vector<std::pair<std::string, std::vector<std::string>>> grid = {};
-  struct Random {
-    int64_t runs = 0, seed = 0;
-    std::vector<SweepRange> ranges;
-  };
-  std::optional<Random> random = {};
+  std::optional<RandomDraws> random = {};
   std::vector<int64_t> seeds = {};  // empty = train.seed of each point
   std::optional<Halving> halving = {};
 
