@@ -5,11 +5,13 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/paths.h"
@@ -182,6 +184,7 @@ std::string version_words(int64_t version) {
 enum class State { empty, old, current, newer };
 
 State state_of(Database& db) {
+  const Transaction at_once(db, Transaction::Kind::read);  // another program may make it a store meanwhile
   const int64_t version = db.number("PRAGMA user_version"), application = db.number("PRAGMA application_id");
   if (application == 0 && version == 0 && db.number("SELECT count(*) FROM sqlite_master") == 0) return State::empty;
   if (application != kApplicationId) not_ours(db.path());
@@ -194,9 +197,19 @@ State state_of(Database& db) {
 }
 
 // A connection that reads needs its pages of the log; NORMAL survives a crash of the program, and after a power failure
-// the last seconds may be missing but the file is sound.
-void prepare_writing(Database& db) {
-  db.text("PRAGMA journal_mode = WAL");
+// the last seconds may be missing but the file is sound. Where several programs make a new file such a database at once, SQLite refuses all
+// but one without waiting.
+void prepare_writing(Database& db, double busy_s) {
+  using Clock = std::chrono::steady_clock;
+  for (const Clock::time_point begin = Clock::now();;) {
+    try {
+      db.text("PRAGMA journal_mode = WAL");
+      break;
+    } catch (const DatabaseError& error) {
+      if (!error.locked() || std::chrono::duration<double>(Clock::now() - begin).count() > busy_s) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
   db.run("PRAGMA synchronous = NORMAL");
 }
 
@@ -241,15 +254,15 @@ std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access
   switch (state_of(*db)) {
     case State::empty:
       if (access != StoreAccess::create) not_ours(path, "it is empty");
-      prepare_writing(*db);
+      prepare_writing(*db, busy_s);
       create_schema(*db);
       break;
     case State::old:
-      prepare_writing(*db);
+      prepare_writing(*db, busy_s);
       migrate(*db);
       break;
     case State::current:
-      prepare_writing(*db);
+      prepare_writing(*db, busy_s);
       renew_list_index(*db);
       break;
     case State::newer:

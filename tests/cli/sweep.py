@@ -67,13 +67,6 @@ class Sweep(CliTest):
     def periodic_checkpoints(self):
         return {path for path in (self.folder / "checkpoints").glob("*/*") if path.name in PERIODIC}
 
-    def stopped_in_the_middle(self, store):
-        """Runs that children left so when they had stopped by themselves."""
-        deadline = time.monotonic() + 60
-        while self.query("SELECT count(*) FROM runs WHERE status = 'running'", store) != [(0,)] and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return self.query("SELECT id FROM runs WHERE status != 'finished' AND step BETWEEN 1 AND 17", store)
-
     def parent_of(self, stat):
         try:
             return int(stat.read_text().rpartition(")")[2].split()[1])
@@ -82,7 +75,7 @@ class Sweep(CliTest):
 
     def test_a_killed_sweep_ends_with_the_same_bytes(self):
         # Slow enough to be met in the middle of a run; the limit changes no number.
-        file = self.file("lr", grid=GRID, seeds=[1, 2, 3], set={"train.max_steps_per_s": 80})
+        file = self.file("lr", grid=GRID, seeds=[1, 2, 3], set={"train.max_steps_per_s": 40})
         whole_store, store = self.folder / "whole.db", self.folder / "killed.db"
         whole = self.ok_json("sweep", file, "--jobs", 2, "--quiet", "--store", whole_store)
         runs = [run for point in whole["points"] for run in point["runs"]]
@@ -91,9 +84,7 @@ class Sweep(CliTest):
         self.assertEqual({run["step"] for run in runs}, {18})
 
         command = ("sweep", file, "--jobs", 2, "--store", store)
-        for kills, begun in enumerate((3, 9, 2, 2)):  # lines of progress before the kill: another moment each time
-            if kills >= 2 and self.stopped_in_the_middle(store):
-                break
+        for begun in (3, 9):  # lines of progress before the kill: another moment each time
             process = self.command(*command)
             for line in process.stderr:
                 begun -= line.startswith("[") and ": finished, " in line
@@ -132,7 +123,7 @@ class Sweep(CliTest):
         self.assertEqual(again.err.count("finished already"), 24)
         self.assertEqual(self.query("SELECT sum(active_s) FROM runs", store), before)
         self.assertEqual(again.json()["points"], ended["points"])
-        some = self.file("lr", grid={**GRID, "train.lr_core": [3e-3], "method": ["comera"]}, seeds=[2], set={"train.max_steps_per_s": 80})
+        some = self.file("lr", grid={**GRID, "train.lr_core": [3e-3], "method": ["comera"]}, seeds=[2], set={"train.max_steps_per_s": 40})
         alone = self.ok_json("sweep", some, "--quiet", "--store", self.folder / "alone.db")
         self.compare_runs(alone, self.folder / "alone.db", whole, whole_store)
         threads = {json.loads(config)["train"]["threads"] for name in ("alone.db", "whole.db") for config, in self.query("SELECT config FROM runs", self.folder / name)}

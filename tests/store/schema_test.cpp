@@ -6,6 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "core/store/run_admin.h"
 #include "tests/store/old_schemas.h"
 #include "tests/store/support.h"
@@ -300,6 +304,27 @@ TEST(Schema, ReadOnlyFileAndFolder) {
               return bool(has(error_of([&] { RunReader reader(old.store()); }), {"older version", "cannot be migrated"}));
             }),
             0);
+}
+
+TEST(Schema, ManyMakeTheSameStoreAtOnce) {
+  const Folder folder;
+  for (int round = 0; round < 20; ++round) {
+    const std::string store = folder.file("store-" + std::to_string(round) + ".db");
+    std::atomic<int> ready = 0, made = 0;
+    std::vector<std::jthread> programs;
+    for (int i = 0; i < 4; ++i)
+      programs.emplace_back([&] {
+        for (++ready; ready < 4;) std::this_thread::yield();
+        try {
+          open_store(store, StoreAccess::create);
+          ++made;
+        } catch (const Error& error) {
+          ADD_FAILURE() << error.what() << ": " << error.why();
+        }
+      });
+    programs.clear();
+    EXPECT_EQ(made, 4);
+  }
 }
 
 }  // namespace
