@@ -69,7 +69,8 @@ struct RunConfig {
   int64_t part_batch() const { return train.batch / train.micro_batches; }  // S of a part
   double mask_share() const { return model.task == "masked" ? data.mask_share : 0; }
   int64_t token_capacity() const;  // T of a part of a training batch
-  // C: most tokens of a part that count in the loss of a masked language model, six standard deviations above the mean; others count all.
+  // C: room for the tokens of a part that count in the loss. Of a masked language model six standard deviations above their mean number;
+  // of other models all tokens.
   int64_t counted_capacity() const;
 };
 

@@ -40,7 +40,7 @@ class Optimizer : public GradTaker {
   // takes over weights without the projection must refresh by hand, or these weights stand still until their turn.
   bool refresh_due(uint64_t step);
   void refresh(Ctx& ctx, std::deque<Param>& params, uint64_t step);
-  // Where gradients are given during backward, each is refreshed from its own, before take().
+  // Where gradients are given during backward, the caller refreshes a projection from its gradient before it calls take().
   bool refreshes_given() const;
   bool refresh_due(const Param& param, uint64_t step);
   void refresh(Ctx& ctx, Param& param, const Tensor& grad, uint64_t step);

@@ -34,6 +34,7 @@ struct Halving {
   double keep = 0.5;           // share of the points of a rung that go on
 };
 
+// Random search: each run draws a value from each range.
 struct RandomDraws {
   int64_t runs = 0, seed = 0;
   std::vector<SweepRange> ranges;

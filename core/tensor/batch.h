@@ -71,7 +71,7 @@ struct Batch : Columns {
 // has C of its T values.
 struct DeviceBatch {
   std::map<std::string, Tensor> fields;
-  Tensor places;                     // (C) i32: which tokens those of sparse fields are; none: all of them
+  Tensor places;                     // (C) i32: the tokens to which the values of sparse fields belong; none: all tokens
   int64_t examples = 0, tokens = 0;  // S, T; without tokens T = S
   int64_t longest = 0;               // upper bound of a length
 

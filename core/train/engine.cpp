@@ -364,19 +364,19 @@ void Engine::check(const Batch& batch) const {
 
 namespace {
 
-// Values of a sparse field that count, in their order, with their places; `all`: every value. Those beyond the capacity are left out.
-struct Counted {
-  std::vector<int32_t> values, places;
-  Counted(const std::vector<int32_t>& field, int32_t low, size_t capacity, bool all) {
-    for (size_t i = 0; i < field.size() && values.size() < capacity; ++i) {
-      if (!all && field[i] == low) continue;
-      values.push_back(field[i]);
-      places.push_back(static_cast<int32_t>(i));
-    }
-    values.resize(capacity, low);
-    for (size_t i = places.size(); i < capacity; ++i) places.push_back(static_cast<int32_t>(i % field.size()));  // of gradients of 0
+// The values of a sparse field that count, in their order, and their places; `all`: every value. Values beyond the capacity are left out.
+void count_values(const std::vector<int32_t>& field, int32_t low, size_t capacity, bool all, std::vector<int32_t>& values,
+                  std::vector<int32_t>& places) {
+  values.clear();
+  places.clear();
+  for (size_t i = 0; i < field.size() && values.size() < capacity; ++i) {
+    if (!all && field[i] == low) continue;
+    values.push_back(field[i]);
+    places.push_back(static_cast<int32_t>(i));
   }
-};
+  values.resize(capacity, low);
+  for (size_t i = places.size(); i < capacity; ++i) places.push_back(static_cast<int32_t>(i % field.size()));  // their gradients are 0
+}
 
 }  // namespace
 
@@ -385,7 +385,6 @@ void Engine::upload(const Batch& batch, const StepScalars& scalars, bool with_re
   check(batch);
   std::vector<Device::Part>& parts = uploads_;
   parts.clear();
-  std::optional<Counted> counted;
   const auto put = [&](const Tensor& to, const void* from) {
     parts.push_back({static_cast<const char*>(to.raw()) - static_cast<const char*>(data_memory_.data()), from, to.bytes()});
   };
@@ -396,9 +395,10 @@ void Engine::upload(const Batch& batch, const StepScalars& scalars, bool with_re
   for (const BatchField& field : layout_.fields) {
     const Tensor& to = batch_.at(field.name);
     if (field.sparse) {
-      counted.emplace(column(batch.ints, field), static_cast<int32_t>(field.low), static_cast<size_t>(to.count()), keeps_token_outputs_);
-      put_all(to, counted->values);
-      put_all(batch_.places, counted->places);
+      count_values(column(batch.ints, field), static_cast<int32_t>(field.low), static_cast<size_t>(to.count()), keeps_token_outputs_,
+                   counted_, counted_places_);
+      put_all(to, counted_);
+      put_all(batch_.places, counted_places_);
     } else if (field.dtype == DType::i32) {
       put_all(to, column(batch.ints, field));
     } else if (const std::vector<float>& reals = column(batch.reals, field); to.dtype() == DType::f32) {
@@ -448,7 +448,7 @@ class Refreshed {
 };
 }  // namespace
 
-// `first`: of those that are summed in the gradients' memory.
+// `first`: the first part that this process computes; sums of gradients then begin with 0.
 void Engine::grad_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first, bool op_by_op) {
   scalars.part = static_cast<uint64_t>(part);
   const double wait = now_ms();
@@ -475,9 +475,9 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   StepResults results;
   forward_ms_ = waited_ms_ = 0;
   tokens_ = 0;
-  const bool calls = op_by_op || early;
-  if (others_) share_parts(next, scalars, calls);
-  for (int64_t part = 0; !others_ && part < parts(); ++part) grad_part(next, scalars, part, part == 0, calls);
+  const bool eager = op_by_op || early;
+  if (others_) share_parts(next, scalars, eager);
+  for (int64_t part = 0; !others_ && part < parts(); ++part) grad_part(next, scalars, part, part == 0, eager);
   if (reduces()) reduce_.run(op_by_op);
   has_gradients_ = true;
   if (waits) device_.synchronize();

@@ -143,8 +143,8 @@ class Engine {
   StepProgram grad_, reduce_, update_, score_, refresh_;
   Arena refreshing_;  // of the refreshes that are due in a step
   class RefreshingTaker;
-  uint64_t refreshed_step_ = 0;  // in whose backward pass projections are refreshed; 0: in none
-  double refresh_ms_ = 0;        // of that pass
+  uint64_t refreshed_step_ = 0;  // the step whose backward pass refreshes projections; 0: none does
+  double refresh_ms_ = 0;        // all refreshes of the last step issued
   ParamSet params_;
   std::unique_ptr<Stash> stash_;
   std::unique_ptr<Model> model_;
@@ -173,6 +173,7 @@ class Engine {
   Tensor scalars_, results_, outputs_, one_;  // one_: (1), a gradient of logits for results of other processes
   bool keeps_token_outputs_ = false;
   std::map<std::string, std::vector<double>> wide_;  // staging of reals for f64 runs
+  std::vector<int32_t> counted_, counted_places_;    // staging of a sparse field
   std::vector<Device::Part> uploads_;
 };
 

@@ -188,7 +188,9 @@ INSTANTIATE_TEST_SUITE_P(Methods, Combination,
 // thread takes nothing from the sixth step on, and two are steady at some time.
 TEST(Trainer, ASteadyStepAllocatesNothing) {
   if (!kCounting) GTEST_SKIP() << "allocations are not counted under the sanitizers";
-  for (const RunConfig& config : small_runs())
+  std::vector<RunConfig> configs = small_runs();
+  configs.push_back(task_config("masked"));
+  for (const RunConfig& config : configs)
     for (const int threads : {1, 2}) {
       const auto device = open_device("cpu", threads);
       Engine engine(config, *device);
