@@ -20,9 +20,17 @@ class Communicator {
   virtual int processes_here() const = 0;
 
   // `mine` and `all` are P pieces of `bytes`: piece q of `mine` goes to process q, piece q of `all` comes from it.
-  virtual void trade(const void* mine, void* all, int64_t bytes) = 0;
+  void trade(const void* mine, void* all, int64_t bytes) {
+    sent_bytes_ += bytes * (processes() - 1);
+    do_trade(mine, all, bytes);
+  }
   // `all` (P pieces of `bytes`) is what the processes gave, in ascending order.
-  virtual void gather(const void* mine, void* all, int64_t bytes) = 0;
+  void gather(const void* mine, void* all, int64_t bytes) {
+    sent_bytes_ += bytes * (processes() - 1);
+    do_gather(mine, all, bytes);
+  }
+  // What this process has given to others by trade() and gather(). A library of MPI may pass some of it on through a third process.
+  int64_t sent_bytes() const { return sent_bytes_; }
   // Ends all processes, where this one cannot reach the next exchange().
   [[noreturn]] virtual void abort(const std::string& why) = 0;
 
@@ -33,9 +41,12 @@ class Communicator {
   void ended() { ended_ = true; }  // there is no exchange() any more
 
  protected:
+  virtual void do_trade(const void* mine, void* all, int64_t bytes) = 0;
+  virtual void do_gather(const void* mine, void* all, int64_t bytes) = 0;
   virtual std::vector<std::string> trade_texts(const std::string& mine) = 0;
 
  private:
+  int64_t sent_bytes_ = 0;
   bool ended_ = false;
 };
 

@@ -51,9 +51,10 @@ int64_t rank_values(const std::deque<RankLayer>& layers) {
 
 struct IsCoded {};
 struct IsRows {};
+struct IsPlace {};
 
-// Calls visit(param, value, grad), visit(param, scale, zero, IsCoded), visit(param, rows, IsRows) and visit(state, value) for everything,
-// and returns the two runs of ranks.
+// Calls visit(param, value, grad), visit(param, scale, zero, IsCoded), visit(param, rows, IsRows), visit(param, place of grad in all
+// gradients, IsPlace) and visit(state, value) for everything, and returns the two runs of ranks.
 template <class Params, class States, class Visit>
 std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& states, const std::deque<RankLayer>& layers, DType dtype,
                                     const Visit& visit) {
@@ -83,6 +84,7 @@ std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& stat
       const Tensor scale = weights.place(groups, dtype);
       visit(param, scale, weights.place(groups, dtype), IsCoded{});
     }
+    if (param.has_grad()) visit(param, layout.grads.used / static_cast<int64_t>(size_of(dtype)), IsPlace{});
     visit(param, value, param.has_grad() ? layout.grads.place(param.grad_shape(), dtype) : Tensor());
     if (param.has_grad() && param.way == GradWay::rows) visit(param, layout.states.place({param.projected[0]}, DType::i32), IsRows{});
   }
@@ -101,11 +103,13 @@ struct SetTensors {
     param.zero = zero;
   }
   void operator()(Param& param, const Tensor& rows, IsRows) const { param.rows = rows; }
+  void operator()(Param& param, int64_t place, IsPlace) const { param.grad_place = place; }
   void operator()(State& state, const Tensor& value) const { state.value = value; }
 };
 
 struct SetGradients {
   void operator()(Param& param, const Tensor&, const Tensor& grad) const { param.grad = grad; }
+  void operator()(Param& param, int64_t place, IsPlace) const { param.grad_place = place; }
   void operator()(Param&, const Tensor&, const Tensor&, IsCoded) const {}
   void operator()(Param&, const Tensor&, IsRows) const {}
   void operator()(State&, const Tensor&) const {}
@@ -115,6 +119,7 @@ struct OnlyCount {
   void operator()(const Param&, const Tensor&, const Tensor&) const {}
   void operator()(const Param&, const Tensor&, const Tensor&, IsCoded) const {}
   void operator()(const Param&, const Tensor&, IsRows) const {}
+  void operator()(const Param&, int64_t, IsPlace) const {}
   void operator()(const State&, const Tensor&) const {}
 };
 

@@ -55,6 +55,7 @@ struct Param {
   Tensor scale = {}, zero = {};              // of int8 codes
   bool trainable = true;                     // false: frozen, without gradient and optimizer state
   int64_t places = 1;                        // of a convolution (O, A I): A, the pixels of a window
+  int64_t grad_place = 0;                    // of `grad` in all gradients (ParamSet::grads), in numbers
   int uses = 1;                              // contributions to its gradient a pass: 2 for a matrix that is used twice
   Tensor second = {};                        // of 2 uses: the gradient of the second one where `grad` is that of the first alone
   GradWay way = GradWay::kept;               // set before memory is planned

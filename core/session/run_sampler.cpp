@@ -20,7 +20,10 @@ NamedValues RunSampler::after_step(const StepRecord& told, const Device& device)
     forward_ += told.times.forward;
     backward_ += told.times.grad - told.times.forward;
     update_ += told.times.refresh + told.times.update;
+    others_ += told.times.others;
   }
+  shared_ = told.shared.compute_ms.size() > 1;
+  sent_bytes_ = told.shared.sent_bytes;
   const auto now = std::chrono::steady_clock::now();
   if (sampled_ && std::chrono::duration<double>(now - last_).count() < every_s_) return {};
   last_ = now;
@@ -37,9 +40,11 @@ NamedValues RunSampler::after_step(const StepRecord& told, const Device& device)
     values.emplace_back("forward_ms", forward_ / count);
     values.emplace_back("backward_ms", backward_ / count);
     values.emplace_back("update_ms", update_ / count);
+    if (shared_) values.emplace_back("others_ms", others_ / count);
   }
+  if (shared_) values.emplace_back("sent_bytes", static_cast<double>(sent_bytes_));
   timed_ = 0;
-  data_ = forward_ = backward_ = update_ = 0;
+  data_ = forward_ = backward_ = update_ = others_ = 0;
   return values;
 }
 

@@ -31,7 +31,9 @@ class RunSampler {
   int64_t seen_ = 0;      // the last step
   bool sampled_ = false;  // once already
   int64_t timed_ = 0;     // steps in the sums
-  double data_ = 0, forward_ = 0, backward_ = 0, update_ = 0;
+  double data_ = 0, forward_ = 0, backward_ = 0, update_ = 0, others_ = 0;
+  bool shared_ = false;     // with other processes
+  int64_t sent_bytes_ = 0;  // of the last step
   std::chrono::steady_clock::time_point last_ = {};
 };
 

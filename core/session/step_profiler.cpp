@@ -49,7 +49,14 @@ std::optional<StepProfile> StepProfiler::after(Engine& engine, const StepRecord&
                 add("backward", [](const StepRecord& r) { return r.times.grad - r.times.forward; }),
                 add("refresh", [](const StepRecord& r) { return r.times.refresh; }),
                 add("update", [](const StepRecord& r) { return r.times.update; }),
-                add("ranks", [](const StepRecord& r) { return r.step_ms - r.data_ms - r.times.grad - r.times.refresh - r.times.update; })};
+                add("ranks", [](const StepRecord& r) {
+                  return r.step_ms - r.data_ms - r.times.grad - r.times.others - r.times.refresh - r.times.update;
+                })};
+  if (const size_t processes = record.shared.compute_ms.size(); processes > 1) {
+    out.phases.insert(out.phases.begin() + 3, add("others", [](const StepRecord& r) { return r.times.others; }));
+    for (size_t process = 0; process < processes; ++process)
+      out.processes_ms.push_back(add("compute", [process](const StepRecord& r) { return r.shared.compute_ms.at(process); }).mean);
+  }
   out.whole = add("step", [](const StepRecord& r) { return r.step_ms; });
   out.ops = op_times(ops_, out.steps);
   out.rates = rates_;

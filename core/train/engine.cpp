@@ -473,7 +473,7 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   const Refreshed during(refreshed_step_, early ? scalars.optimizer_step : 0);
   refresh_ms_ = 0;
   StepResults results;
-  forward_ms_ = waited_ms_ = 0;
+  forward_ms_ = waited_ms_ = others_ms_ = 0;
   tokens_ = 0;
   const bool eager = op_by_op || early;
   if (others_) share_parts(next, scalars, eager);
@@ -482,7 +482,7 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   has_gradients_ = true;
   if (waits) device_.synchronize();
   if (looks) device_.download(&results, results_.raw(), sizeof(results));
-  const double given = now_ms() - begin - waited_ms_ - refresh_ms_;
+  const double given = now_ms() - begin - waited_ms_ - others_ms_ - refresh_ms_;
   double update = now_ms();
   if (!looks || std::isfinite(loss_of(results))) {
     if (refreshes && !early) refresh_with([&](Ctx& ctx) { optimizer_->refresh(ctx, params_.params(), scalars.optimizer_step); });
@@ -491,7 +491,7 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   }
   profiling.done();
   if (waits) device_.synchronize();
-  times_ = waits ? StepTimes{given, refresh_ms_, now_ms() - update, forward_ms_} : StepTimes{};
+  times_ = waits ? StepTimes{given, refresh_ms_, now_ms() - update, forward_ms_, others_ms_} : StepTimes{};
 
   const int slot = static_cast<int>(submitted_ % kSlots);
   mailbox_->send(slot, 0, results_.raw(), sizeof(StepResults));

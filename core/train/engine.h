@@ -90,8 +90,11 @@ class Engine {
   const Method& method() const { return *method_; }
   Device& device() { return device_; }
   const Memory& memory() const { return memory_; }
-  const StepTimes& times() const { return times_; }  // of the last step issued; 0 where it was not waited for
-  int64_t tokens() const { return tokens_; }         // of the last step issued, in all parts
+  const StepTimes& times() const { return times_; }               // of the last step issued; 0 where it was not waited for
+  const SharedStep& shared_step() const { return shared_step_; }  // of the last step issued
+  int64_t tokens() const { return tokens_; }                      // of the last step issued, in all parts
+  // Gradients that this process sends to others in a step, by the plan.
+  int64_t planned_traffic() const { return shared_ ? shared_->sent_bytes() : 0; }
   // Whether Param::grad holds the gradient of the last step: not before the first, nor after the memory was taken anew.
   bool has_gradients() const { return has_gradients_; }
   // Every op of step() is told to it from now on, steps are not replayed meanwhile; null = none, and then nothing is
@@ -156,11 +159,13 @@ class Engine {
   Work step_work_;
   MemoryByPurpose step_plan_;  // of the memory that the programs share
   StepTimes times_;
+  SharedStep shared_step_;
   std::unique_ptr<Mailbox> mailbox_;
   int64_t submitted_ = 0, taken_ = 0;      // steps; step number n is in slot n mod kSlots
   std::unique_ptr<WorkClock> clock_;       // of profiles, once there was one
   double turn_ms_ = 0;                     // when the backward pass of the last step began
   double forward_ms_ = 0, waited_ms_ = 0;  // of the step under way; for batches
+  double others_ms_ = 0;                   // StepTimes::others of the step under way
   int64_t tokens_ = 0;
   OpProfile* profile_ = nullptr;
   bool allocated_ = false, has_gradients_ = false, replay_ = true;

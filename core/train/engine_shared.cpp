@@ -1,4 +1,5 @@
 // Steps whose parts several processes compute.
+#include <algorithm>
 #include <cstring>
 
 #include "core/base/error.h"
@@ -35,13 +36,14 @@ void Engine::place_shared() {
     param.second = Tensor(base ? base + second_bytes_ : nullptr, param.shape, config_.dtype());
     second_bytes_ += Arena::aligned(param.second.bytes());
   }
-  shared_->plan(params_.grads().count(), config_.dtype(), used_twice().size());
+  shared_->plan(params_.grads().count(), config_.dtype(), used_twice());
 }
 
 std::vector<SharedGradients::Twice> Engine::used_twice() const {
   std::vector<SharedGradients::Twice> twice;
   for (const Param& param : params_.params())
-    if (param.second) twice.push_back({param.grad, param.second});
+    if (param.second) twice.push_back({param.grad_place, param.grad.count(), param.second});
+  std::sort(twice.begin(), twice.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
   return twice;
 }
 
@@ -50,6 +52,7 @@ namespace {
 struct PartResults {
   StepResults results;
   int64_t tokens = 0;
+  double compute_ms = 0;
 };
 }  // namespace
 
@@ -58,19 +61,25 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
   const int64_t processes = others_->processes();
   StepResults sum;
   int64_t tokens = 0;
+  shared_step_.compute_ms.assign(static_cast<size_t>(processes), 0);
+  const int64_t sent = others_->sent_bytes();
   for (int64_t round = 0; round < shared_->rounds(); ++round) {
     PartResults mine;
     tokens_ = 0;
     if (const int64_t part = round * processes + others_->process(); part < parts()) {
+      const double begin = now_ms() - waited_ms_;
       grad_part(next, scalars, part, true, op_by_op);
       device_.download(&mine.results, results_.raw(), sizeof(StepResults));
+      mine.compute_ms = now_ms() - waited_ms_ - begin;
     }
     mine.tokens = tokens_;
+    const double computed = now_ms();
     const std::vector<std::string> all = others_->exchange(std::string(reinterpret_cast<const char*>(&mine), sizeof mine));
     for (int64_t p = 0; p < processes && round * processes + p < parts(); ++p) {
       PartResults part;
       std::memcpy(&part, all[static_cast<size_t>(p)].data(), sizeof part);
       tokens += part.tokens;
+      shared_step_.compute_ms[static_cast<size_t>(p)] += part.compute_ms;
       add_results(part.results, sum);
     }
     try {
@@ -78,7 +87,9 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
     } catch (const std::exception& error) {  // others may wait for messages that do not come
       others_->abort(error.what());
     }
+    others_ms_ += now_ms() - computed;
   }
+  shared_step_.sent_bytes = others_->sent_bytes() - sent;
   tokens_ = tokens;
 }
 

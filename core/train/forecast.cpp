@@ -17,11 +17,12 @@ std::unique_ptr<Device> planning_device(const std::string& name) {
 }
 }  // namespace
 
-Forecast make_forecast(const RunConfig& config, const LiveRanks& ranks) {
+Forecast make_forecast(const RunConfig& config, const LiveRanks& ranks, Communicator* others) {
   const std::unique_ptr<Device> device = planning_device(device_to_begin_on(config.train.device));
-  Engine engine(config, *device, [&](ParamSet& params) {
+  const auto resize = [&](ParamSet& params) {
     if (!ranks.empty()) set_ranks(params, ranks);
-  });
+  };
+  Engine engine(config, *device, resize, others);
   Forecast forecast;
   const ParamSet& params = engine.params();
   forecast.parameters = params.count();
@@ -30,6 +31,7 @@ Forecast make_forecast(const RunConfig& config, const LiveRanks& ranks) {
   forecast.value_bytes = static_cast<double>(size_of(config.dtype()));
   forecast.memory = engine.planned();
   forecast.work = engine.step_work();
+  forecast.sent_bytes = engine.planned_traffic();
   forecast.available = available_on(*device);
   for (const RankLayer& layer : params.rank_layers()) {
     ForecastLayer row{layer.name, layer.in_modes, layer.out_modes, {1}, 0, layer.dense_entries()};

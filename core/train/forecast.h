@@ -11,6 +11,8 @@
 
 namespace comera {
 
+class Communicator;
+
 struct ForecastLayer {
   std::string name;
   std::vector<int64_t> in_modes, out_modes, ranks;  // ranks r_0..r_K
@@ -27,7 +29,8 @@ struct Forecast {
   double value_bytes = 4;
   MemoryByPurpose memory;  // planned peak
   int64_t available = 0;   // bytes that the device of the run can still give
-  Work work;               // of one training step
+  Work work;               // of one training step; of several processes: of one of them
+  int64_t sent_bytes = 0;  // gradients that a process sends to all others in a step
   std::vector<ForecastLayer> layers;
 
   double model_compression() const { return static_cast<double>(dense_equivalent) / static_cast<double>(parameters > 0 ? parameters : 1); }
@@ -36,8 +39,8 @@ struct Forecast {
   }
 };
 
-// `ranks`: of the model's tensor trains, where they are not the config's.
-Forecast make_forecast(const RunConfig& config, const LiveRanks& ranks = {});
+// `ranks`: of the model's tensor trains, where they are not the config's. `others`: of one of several processes (PlannedProcesses).
+Forecast make_forecast(const RunConfig& config, const LiveRanks& ranks = {}, Communicator* others = nullptr);
 // Throws Error(memory) when the plan does not fit in so many bytes: nothing has been taken then.
 void check_fits(const MemoryByPurpose& planned, int64_t available);
 

@@ -13,6 +13,13 @@ namespace comera {
 struct StepTimes {  // ms of the last step, by phase
   double grad = 0, refresh = 0, update = 0;
   double forward = 0;  // of grad: until backward begins; 0 in a replayed step
+  double others = 0;   // waiting for other processes and for their gradients, and adding these
+};
+
+// What a step took of the processes that share its batch; empty where one process trains.
+struct SharedStep {
+  std::vector<double> compute_ms;  // of each process, for its parts of the batch
+  int64_t sent_bytes = 0;          // gradients, by this process to all others
 };
 
 // What the temporaries of a step take in its course, by the plan: bytes that are alive, the most in each of equal parts of
@@ -32,6 +39,7 @@ struct StepRecord {
   double learning_rate[kParamGroups] = {};
   double step_ms = 0;
   StepTimes times;
+  SharedStep shared;
   double data_ms = 0;  // of step_ms: waited for the batch
   int64_t tokens = 0, examples = 0;
   double epoch = 0;

@@ -10,35 +10,37 @@ constexpr int64_t kPiece = int64_t{1} << 16;  // numbers of a message to a proce
 SharedGradients::SharedGradients(Communicator& communicator, int64_t parts)
     : communicator_(communicator), parts_(parts), rounds_((parts + communicator.processes() - 1) / communicator.processes()) {}
 
-void SharedGradients::plan(int64_t count, DType dtype, size_t twice) {
-  const int64_t processes = communicator_.processes();
-  any_twice_ = twice > 0;
-  piece_ = std::min(slice_of(count), kPiece);
-  // A run that is cut into segments has a number more a segment in its slices.
-  const int64_t kept = rounds_ > 1 ? slice_of(count) + 2 * static_cast<int64_t>(twice) : piece_;
-  // Own pieces, those of all, those of second uses, and sums.
-  bytes_ = ((any_twice_ ? 3 : 2) * processes * piece_ + kept) * static_cast<int64_t>(size_of(dtype));
-}
-
-void SharedGradients::attach(void* memory, const Tensor& grads, std::vector<Twice> twice) {
-  memory_ = static_cast<char*>(memory);
+void SharedGradients::plan(int64_t count, DType dtype, const std::vector<Twice>& twice) {
+  const int64_t processes = communicator_.processes(), size = static_cast<int64_t>(size_of(dtype));
   segments_.clear();
   int64_t begin = 0, kept = 0;
-  const auto add = [&](int64_t end, const Tensor& second) {
+  sent_bytes_ = 0;
+  const auto add = [&](int64_t end, bool is_twice) {
     if (begin == end) return;
     const int64_t slice = slice_of(end - begin);
-    segments_.push_back({grads.rows(begin, end - begin), second, slice, kept});
+    segments_.push_back({begin, end - begin, is_twice, slice, kept});
+    sent_bytes_ += (rounds_ * (is_twice ? 2 : 1) + 1) * (processes - 1) * slice * size;  // parts, then the sum
     kept += slice;
     begin = end;
   };
-  std::sort(twice.begin(), twice.end(), [](const Twice& a, const Twice& b) { return a.first.raw() < b.first.raw(); });
-  for (const auto& [first, second] : twice) {
-    const auto bytes = static_cast<const char*>(first.raw()) - static_cast<const char*>(grads.raw());
-    const int64_t at = bytes / static_cast<int64_t>(size_of(grads.dtype()));
-    add(at, {});
-    add(at + first.count(), second);
+  for (const Twice& param : twice) {
+    add(param.place, false);
+    add(param.place + param.count, true);
   }
-  add(grads.count(), {});
+  add(count, false);
+  any_twice_ = !twice.empty();
+  piece_ = std::min(slice_of(count), kPiece);
+  // Own pieces, those of all, those of second uses, and sums.
+  bytes_ = ((any_twice_ ? 3 : 2) * processes * piece_ + (rounds_ > 1 ? kept : piece_)) * size;
+}
+
+void SharedGradients::attach(void* memory, const Tensor& grads, const std::vector<Twice>& twice) {
+  memory_ = static_cast<char*>(memory);
+  auto next = twice.begin();
+  for (Segment& segment : segments_) {
+    segment.first = grads.rows(segment.begin, segment.count);
+    if (segment.twice) segment.second = (next++)->second;
+  }
 }
 
 template <class T>

@@ -16,25 +16,29 @@ class SharedGradients {
   // `parts` of a batch, over all processes.
   SharedGradients(Communicator& communicator, int64_t parts);
 
-  // Of a parameter that is used twice a pass: `first` is its gradient inside of all gradients, to which `second` is added.
+  // A parameter that is used twice a pass: numbers [place, place + count) of all gradients, to which `second` is added.
   struct Twice {
-    Tensor first, second;
+    int64_t place = 0, count = 0;
+    Tensor second;
   };
-  // Host memory for the sum of `count` numbers, of which parameters used twice have some.
-  void plan(int64_t count, DType dtype, size_t twice);
-  int64_t bytes() const { return bytes_; }
-  // From now on `memory`, of bytes(), serves to sum these.
-  void attach(void* memory, const Tensor& grads, std::vector<Twice> twice);
+  // For the sum of `count` numbers, of which those of `twice` (ascending, apart) have a second gradient.
+  void plan(int64_t count, DType dtype, const std::vector<Twice>& twice);
+  int64_t bytes() const { return bytes_; }            // host memory
+  int64_t sent_bytes() const { return sent_bytes_; }  // of a step, by this process to others (Communicator::sent_bytes)
+  // From now on `memory`, of bytes(), serves to sum these: what was planned, with addresses.
+  void attach(void* memory, const Tensor& grads, const std::vector<Twice>& twice);
 
   int64_t rounds() const { return rounds_; }  // parts of a process at most
   // Adds the gradients of round `round`, that of process p being part round * P + p; after the last one `grads` is the sum, on all.
   void add(Device& device, int64_t round);
 
  private:
-  struct Segment {         // a run of the gradients
-    Tensor first, second;  // the latter null but where it is used twice
-    int64_t slice;         // numbers of it that a process sums
-    int64_t kept;          // where those of this process are between rounds
+  struct Segment {  // a run of the gradients
+    int64_t begin, count;
+    bool twice;
+    int64_t slice;                   // numbers of it that a process sums
+    int64_t kept;                    // where those of this process are between rounds
+    Tensor first = {}, second = {};  // the latter where it is used twice
   };
   template <class T>
   void add_segment(Device& device, const Segment& segment, int64_t round);
@@ -43,7 +47,7 @@ class SharedGradients {
   Communicator& communicator_;
   const int64_t parts_, rounds_;
   std::vector<Segment> segments_;
-  int64_t piece_ = 0, bytes_ = 0;  // numbers a message at most
+  int64_t piece_ = 0, bytes_ = 0, sent_bytes_ = 0;  // piece_: numbers a message at most
   bool any_twice_ = false;
   char* memory_ = nullptr;
 };

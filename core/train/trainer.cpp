@@ -229,6 +229,7 @@ void Trainer::step() {
   record.target_entries = scalars.size_target;
   record.tokens = engine_.tokens();
   record.times = engine_.times();
+  record.shared = engine_.shared_step();
   underway_.push_back({record, begin, state_.cursor});
   state_.step = step;
   state_.cursor = cursor;

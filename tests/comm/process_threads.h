@@ -19,7 +19,6 @@ class ProcessThreads {
   explicit ProcessThreads(int count) : given_(static_cast<size_t>(count)) {}
 
   int count() const { return static_cast<int>(given_.size()); }
-  int64_t bytes = 0;  // that process 0 has sent to others and got from them, without texts
 
   struct Given {
     const void* data = nullptr;
@@ -67,30 +66,28 @@ class ThreadCommunicator final : public Communicator {
   int process_here() const override { return process_; }
   int processes_here() const override { return all_.count(); }
 
-  void trade(const void* mine, void* all, int64_t bytes) override {
-    all_.meet(process_, {mine, bytes}, [&](const auto& given) {
-      for (size_t p = 0; p < given.size(); ++p) {
-        CHECK(given[p].bytes == bytes, "messages of " << given[p].bytes << " and " << bytes << " bytes");
-        copy(all, p, static_cast<const char*>(given[p].data) + process_ * bytes, bytes);
-      }
-      if (process_ == 0) all_.bytes += 2 * bytes * (processes() - 1);
-    });
-  }
-  void gather(const void* mine, void* all, int64_t bytes) override {
-    all_.meet(process_, {mine, bytes}, [&](const auto& given) {
-      for (size_t p = 0; p < given.size(); ++p) {
-        CHECK(given[p].bytes == bytes, "messages of " << given[p].bytes << " and " << bytes << " bytes");
-        copy(all, p, given[p].data, bytes);
-      }
-      if (process_ == 0) all_.bytes += 2 * bytes * (processes() - 1);
-    });
-  }
   [[noreturn]] void abort(const std::string& why) override {
     all_.end();
     throw std::runtime_error(why);
   }
 
  private:
+  void do_trade(const void* mine, void* all, int64_t bytes) override {
+    all_.meet(process_, {mine, bytes}, [&](const auto& given) {
+      for (size_t p = 0; p < given.size(); ++p) {
+        CHECK(given[p].bytes == bytes, "messages of " << given[p].bytes << " and " << bytes << " bytes");
+        copy(all, p, static_cast<const char*>(given[p].data) + process_ * bytes, bytes);
+      }
+    });
+  }
+  void do_gather(const void* mine, void* all, int64_t bytes) override {
+    all_.meet(process_, {mine, bytes}, [&](const auto& given) {
+      for (size_t p = 0; p < given.size(); ++p) {
+        CHECK(given[p].bytes == bytes, "messages of " << given[p].bytes << " and " << bytes << " bytes");
+        copy(all, p, given[p].data, bytes);
+      }
+    });
+  }
   static void copy(void* to, size_t piece, const void* from, int64_t bytes) {
     std::memcpy(static_cast<char*>(to) + static_cast<int64_t>(piece) * bytes, from, static_cast<size_t>(bytes));
   }
@@ -107,7 +104,7 @@ class ThreadCommunicator final : public Communicator {
 };
 
 // Runs `body` as so many processes; returns what ended each of them, "" where it returned. An Error goes to the others as in the program.
-inline std::vector<std::string> run_processes(int count, const std::function<void(Communicator&)>& body, int64_t* bytes = nullptr) {
+inline std::vector<std::string> run_processes(int count, const std::function<void(Communicator&)>& body) {
   ProcessThreads all(count);
   std::vector<std::string> ends(static_cast<size_t>(count));
   std::vector<std::thread> threads;
@@ -125,7 +122,6 @@ inline std::vector<std::string> run_processes(int count, const std::function<voi
       }
     });
   for (std::thread& thread : threads) thread.join();
-  if (bytes) *bytes = all.bytes;
   return ends;
 }
 

@@ -41,11 +41,24 @@ TEST(RunSampler, PhasesAreMeansOfTheStepsSinceTheLastTime) {
   EXPECT_GT(first.at("device_total_bytes"), first.at("device_used_bytes"));
   EXPECT_TRUE(sampler.after_step(timed(1, 1, 2, 5, 0.5, 1), device).empty()) << "the same step is told once";
   for (const auto& [name, value] : first) EXPECT_TRUE(is_measured(name)) << name;
+  EXPECT_FALSE(first.contains("others_ms")) << "one process waits for nobody";
   EXPECT_FALSE(is_measured("train_loss"));
 
   RunSampler seldom(1e9);
   EXPECT_FALSE(seldom.after_step(timed(1, 1, 1, 2, 0, 1), device).empty()) << "short runs have one too";
   for (int64_t step = 2; step < 50; ++step) EXPECT_TRUE(seldom.after_step(timed(step, 1, 1, 2, 0, 1), device).empty());
+}
+
+TEST(RunSampler, TimeAndTrafficOfSeveralProcesses) {
+  const test::LaggingDevice device(0);
+  RunSampler sampler(0);
+  StepRecord record = timed(1, 1, 2, 5, 0.5, 1);
+  record.times.others = 4;
+  record.shared = {{5, 8}, 1000};
+  const auto values = named(sampler.after_step(record, device));
+  EXPECT_EQ(values.at("others_ms"), 4);
+  EXPECT_EQ(values.at("sent_bytes"), 1000);
+  for (const auto& [name, value] : values) EXPECT_TRUE(is_measured(name)) << name;
 }
 
 TEST(RunSampler, StepsThatNobodyWaitedForHaveNoPhases) {

@@ -25,8 +25,14 @@ Trained trained(const RunConfig& config, const std::string& name, Communicator* 
   trainer.start();
   EXPECT_EQ(trainer.engine().memory().now().total(), planned);
   while (!trainer.finished()) {
+    const int64_t before = trainer.engine().planned_traffic();
     one_step(trainer);
     EXPECT_EQ(trainer.engine().memory().now().total(), trainer.engine().planned().total());
+    // Bonds grow before a step and are cut after it.
+    const int64_t sent = trainer.engine().shared_step().sent_bytes;
+    EXPECT_TRUE(sent == before || sent == trainer.engine().planned_traffic()) << sent << " " << before;
+    EXPECT_EQ(sent > 0, others != nullptr);
+    EXPECT_EQ(trainer.engine().shared_step().compute_ms.size(), others ? static_cast<size_t>(others->processes()) : 0);
   }
   Trained out{course.lines, file(name + (others ? std::to_string(others->process()) : ""))};
   trainer.save(out.checkpoint);

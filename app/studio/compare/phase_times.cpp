@@ -79,7 +79,7 @@ const std::vector<StepPart>& step_parts() {
       {"forward", "Forward", "Batch to the device, the model, the loss.", 0, &PhaseTimes::forward, true},
       {"backward", "Backward", "Gradients of all parameters.", 1, &PhaseTimes::backward, true},
       {"update", "Update", "The optimizer's step, with new projections of gradients.", 2, &PhaseTimes::update, true},
-      {"rest", "Ranks and other", "Live ranks, caps, pruning.", 7, &PhaseTimes::rest, true},
+      {"rest", "Ranks and other", "Live ranks, caps, pruning; waiting for other processes.", 7, &PhaseTimes::rest, true},
       {"step", "Whole step", "Mean of all steps up to the cursor.", 6, &PhaseTimes::whole, false},
       {"evaluation", "Evaluation", "Mean time of an evaluation on all validation examples, up to the cursor.", 4, &PhaseTimes::evaluation,
        false},

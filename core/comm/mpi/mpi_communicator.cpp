@@ -33,16 +33,6 @@ class MpiCommunicator final : public Communicator {
   int process_here() const override { return process_here_; }
   int processes_here() const override { return processes_here_; }
 
-  void trade(const void* mine, void* all, int64_t bytes) override {
-    MPI_Request request;
-    MPI_Ialltoall(mine, count(bytes), MPI_BYTE, all, count(bytes), MPI_BYTE, MPI_COMM_WORLD, &request);
-    wait(request);
-  }
-  void gather(const void* mine, void* all, int64_t bytes) override {
-    MPI_Request request;
-    MPI_Iallgather(mine, count(bytes), MPI_BYTE, all, count(bytes), MPI_BYTE, MPI_COMM_WORLD, &request);
-    wait(request);
-  }
   [[noreturn]] void abort(const std::string& why) override {
     std::fprintf(stderr, "error: process %d: %s\n", process_, why.c_str());
     MPI_Abort(MPI_COMM_WORLD, 1);
@@ -50,6 +40,17 @@ class MpiCommunicator final : public Communicator {
   }
 
  private:
+  void do_trade(const void* mine, void* all, int64_t bytes) override {
+    MPI_Request request;
+    MPI_Ialltoall(mine, count(bytes), MPI_BYTE, all, count(bytes), MPI_BYTE, MPI_COMM_WORLD, &request);
+    wait(request);
+  }
+  void do_gather(const void* mine, void* all, int64_t bytes) override {
+    MPI_Request request;
+    MPI_Iallgather(mine, count(bytes), MPI_BYTE, all, count(bytes), MPI_BYTE, MPI_COMM_WORLD, &request);
+    wait(request);
+  }
+
   // Most texts are short and need one message.
   struct Begin {
     int length = 0;
@@ -60,7 +61,7 @@ class MpiCommunicator final : public Communicator {
     Begin own{count(static_cast<int64_t>(mine.size())), {}};
     std::copy_n(mine.begin(), std::min(mine.size(), sizeof own.text), own.text);
     std::vector<Begin> begins(static_cast<size_t>(processes_));
-    gather(&own, begins.data(), sizeof own);
+    do_gather(&own, begins.data(), sizeof own);
     std::vector<std::string> all;
     std::vector<int> lengths, places;
     int total = 0;
