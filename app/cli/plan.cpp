@@ -5,6 +5,8 @@
 
 #include "app/cli/folder.h"
 #include "app/plan_rows.h"
+#include "core/comm/planned_processes.h"
+#include "core/session/with_others.h"
 #include "core/train/method_plans.h"
 
 namespace comera::cli {
@@ -16,7 +18,28 @@ Json peak_json(const MemoryByPurpose& memory) {
   return json;
 }
 
-void print_plan_json(const std::string& name, const Forecast& forecast, const std::optional<FolderRun>& folder) {
+// Of data parallel training.
+struct Network {
+  std::unique_ptr<PlannedProcesses> processes;  // null: one process
+  double link_gbs = 0;                          // 10^9 bytes that a process sends in a second; 0 = not given
+
+  double ms(int64_t bytes) const { return static_cast<double>(bytes) / (link_gbs * 1e6); }
+};
+
+Json network_json(const Network& network, const Forecast& forecast) {
+  Json json = {{"processes", network.processes->processes()}, {"sent_bytes", forecast.sent_bytes}};
+  if (network.link_gbs > 0) json.update({{"link_gbs", network.link_gbs}, {"ms", network.ms(forecast.sent_bytes)}});
+  return json;
+}
+
+std::vector<std::string> network_row(const Network& network, const Forecast& forecast) {
+  std::string note = mebibytes(static_cast<double>(forecast.sent_bytes));
+  if (network.link_gbs > 0)
+    note += ", " + significant(network.ms(forecast.sent_bytes)) + " ms at " + significant(network.link_gbs) + " GB/s";
+  return {"gradients sent per step", thousands(static_cast<double>(forecast.sent_bytes)) + " bytes", note};
+}
+
+void print_plan_json(const std::string& name, const Forecast& forecast, const std::optional<FolderRun>& folder, const Network& network) {
   Json layers = Json::array();
   for (const ForecastLayer& layer : forecast.layers)
     layers.push_back({{"name", layer.name},
@@ -38,20 +61,24 @@ void print_plan_json(const std::string& name, const Forecast& forecast, const st
                    {"flops", {{"step", forecast.work.gemm_flops}}},
                    {"traffic", {{"step_bytes", forecast.work.other_bytes}}},
                    {"layers", layers}};
+  if (network.processes) document["network"] = network_json(network, forecast);
   if (folder) document["weights"] = weights_json(folder->weights);
   print_json(document);
 }
 
-int plan(const Context& context, const std::string& name, const RunConfig& config, const std::optional<FolderRun>& folder) {
-  const Forecast forecast = make_forecast(config, folder ? folder->weights.ranks : LiveRanks());
+int plan(const Context& context, const std::string& name, RunConfig config, const std::optional<FolderRun>& folder,
+         const Network& network) {
+  if (network.processes) share_batches(config, *network.processes);
+  const Forecast forecast = make_forecast(config, folder ? folder->weights.ranks : LiveRanks(), network.processes.get());
   if (context.json) {
-    print_plan_json(name, forecast, folder);
+    print_plan_json(name, forecast, folder, network);
     return 0;
   }
   if (folder) note_weights(context, folder->weights);
   std::vector<std::vector<std::string>> rows;
   for (const PlanRow& row : plan_rows(forecast))
     rows.push_back({std::string(2 * static_cast<size_t>(row.level), ' ') + row.what, row.count, row.note});
+  if (network.processes) rows.push_back(network_row(network, forecast));
   print_table(context, {"quantity", "value", ""}, rows);
   return 0;
 }
@@ -128,6 +155,8 @@ void add_plan(Verb& program, Context& context) {
     std::string name;
     std::vector<std::string> sets;
     bool all_methods = false;
+    int processes = 1;
+    double link_gbs = 0;
     FolderOptions folder;
   };
   auto options = std::make_shared<Options>();
@@ -135,12 +164,22 @@ void add_plan(Verb& program, Context& context) {
   options->folder.add_to(verb);
   verb.settings(options->sets);
   verb.flag("--all-methods", options->all_methods, "memory under every method side by side, smallest peak first");
+  verb.option("--processes", options->processes,
+              "of one of so many processes that share each batch (mpirun): memory, gradients sent per step")
+      .positive();
+  verb.option("--link", options->link_gbs, "with --processes: GB/s that a process sends, for the time that gradients take").positive();
   verb.does([&context, options] {
+    if (options->processes > 1 && options->all_methods)
+      throw Error(ErrorCode::usage, "--processes goes with one method", "", "name it: --method NAME");
+    if (options->processes == 1 && options->link_gbs > 0)
+      throw Error(ErrorCode::usage, "--link needs --processes", "one process sends nothing", "add --processes N");
+    Network network{nullptr, options->link_gbs};
+    if (options->processes > 1) network.processes = std::make_unique<PlannedProcesses>(options->processes);
     std::vector<std::string> sets = options->sets;
     options->folder.add_to(sets);
     const std::optional<FolderRun> folder = folder_run(options->name, sets, options->folder);
     const RunConfig config = folder ? folder->config : load_config(options->name, sets);
-    return options->all_methods ? plan_methods(context, options->name, config) : plan(context, options->name, config, folder);
+    return options->all_methods ? plan_methods(context, options->name, config) : plan(context, options->name, config, folder, network);
   });
 }
 

@@ -77,6 +77,15 @@ class Processes(CliTest):
             self.assertEqual((document["status"], document["step"]), ("finished", 80))
             self.assertEqual(document["memory"]["planned_peak_bytes"], document["memory"]["measured_peak_bytes"])
             self.same(f"of {count}", "one")
+            # What `plan` counts is what a process takes, and sends until bonds are cut.
+            plan = self.ok_json("plan", *RUN[1:-1], "--set", "train.micro_batches=4", "--set", "train.clip_norm=0.5", "--processes", count, "--link", 2)
+            self.assertEqual(plan["memory"]["peak_bytes"], document["memory"]["planned_peak_bytes"])
+            network = plan["network"]
+            self.assertEqual(network["processes"], count)
+            self.assertAlmostEqual(network["ms"], network["sent_bytes"] / 2e6)
+            sent = self.ok_json("get", f"of {count}", "--metric", "sent_bytes")["values"]
+            self.assertEqual(sent[0], network["sent_bytes"])
+            self.assertLessEqual(max(sent), network["sent_bytes"])
             self.assertEqual([e["body"].get("processes") for e in self.row(f"of {count}")["events"] if e["kind"] == "start"], [count])
         self.assertTrue(self.ok_json("reproduce", "of 3")["identical"])
         kinds = {kind for _, kind, _ in self.stored("one")[1]}
@@ -161,6 +170,8 @@ class Processes(CliTest):
         self.refused(2, "process 1 has another config or other options than process 0", here(1), here(1, "--seed", 5))
         self.refused(3, "5 processes cannot share a batch of 24", here(5))
         self.refused(3, "3 processes cannot share a batch of 2 parts", here(3, "--set", "train.micro_batches=2"))
+        self.assertIn("--link needs --processes", self.comera("plan", "demo", "--link", 2).err)
+        self.assertIn("goes with one method", self.comera("plan", "demo", "--processes", 2, "--all-methods").err)
         self.refused(3, "cannot use method.stash int8", here(2, "--set", "method.stash=int8"))
         self.refused(3, "cannot use method.update backward", here(2, "--set", "method.update=backward"))
         self.refused(4, "cuda|CUDA", here(2, "--device", "cuda:90"))
