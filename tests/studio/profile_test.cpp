@@ -15,7 +15,7 @@ namespace comera::studio {
 namespace {
 
 constexpr const char* kProfile =
-    R"({"steps": 20, "step_ms": {"median": 9, "p95": 11, "mean": 10}, "phases": [{"name": "data", "median": 1, "p95": 2, "mean": 1}, {"name": "forward", "median": 3, "p95": 4, "mean": 3}, {"name": "unknown phase", "median": 6, "p95": 6, "mean": 6}], "ops": [{"op": "gemm", "calls": 12, "ms": 5, "gflop": 0.5}, {"op": "copy", "calls": 1, "ms": 0.1, "gflop": 0, "gbyte": 0.001}], "rates": {"sgemm_gflops": 200, "copy_gbs": 20}})";
+    R"({"steps": 20, "step_ms": {"median": 9, "p95": 11, "mean": 10}, "phases": [{"name": "data", "median": 1, "p95": 2, "mean": 1}, {"name": "forward", "median": 3, "p95": 4, "mean": 3}, {"name": "unknown phase", "median": 6, "p95": 6, "mean": 6}], "ops": [{"op": "gemm", "calls": 12, "ms": 5, "gflop": 0.5}, {"op": "copy", "calls": 1, "ms": 0.1, "gflop": 0, "gbyte": 0.001}], "processes_ms": [5, 8.5], "rates": {"sgemm_gflops": 200, "copy_gbs": 20}})";
 
 TEST(StepTimes, QuantilesAndBinsOfAllSteps) {
   Curve curve;
@@ -86,6 +86,8 @@ TEST(Profile, IsAskedForOnceAndComesWithTheRecords) {
   ASSERT_EQ(profile.phases.size(), 3u);
   EXPECT_EQ(profile.phases[1].p95, 4);
   EXPECT_EQ(profile.ops.at(0).op, "gemm");
+  EXPECT_EQ(profile.processes_ms, (std::vector<double>{5, 8.5}));
+  EXPECT_EQ(StepProfile::read(profile.to_json().dump(), 920).processes_ms, profile.processes_ms);
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
   // The run goes back before it: it did not happen.
   stage.script->records.events.push_back({0, 900, "resume", 0, R"({"from_step": 900})"});

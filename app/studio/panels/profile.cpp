@@ -38,6 +38,7 @@ constexpr PartLook kPhases[] = {
     {"data", "Waiting for data", 3, "The next batch was not ready yet."},
     {"forward", "Forward", 0, "Batch to the device, the model, the loss."},
     {"backward", "Backward", 1, "Gradients of all parameters."},
+    {"others", "Other processes", 5, "Waiting for other processes, and summing their gradients."},
     {"refresh", "Projection refresh", 4, "New projections of gradients."},
     {"update", "Update", 2, "The optimizer's step."},
     {"ranks", "Ranks and other", 7, "Live ranks, caps, pruning."},
@@ -199,6 +200,27 @@ void ask_button(UiState& ui) {
   tooltip("Number of steps");
 }
 
+// How long each process computes its parts of a batch, and then waits for the slowest and for the sum of gradients.
+void process_table(const StepProfile& profile) {
+  double shared = 0;  // from the first part to the sum, the same for all
+  for (const StepProfile::Phase& phase : profile.phases)
+    if (phase.name == "others") shared = profile.processes_ms[0] + phase.mean;
+  if (!ImGui::BeginTable("processes", 4, ImGuiTableFlags_SizingStretchProp)) return;
+  ImGui::TableSetupColumn("Process", ImGuiTableColumnFlags_WidthStretch, 2);
+  for (const char* name : {"Computes", "Waits", "Share"}) ImGui::TableSetupColumn(name, ImGuiTableColumnFlags_WidthStretch, 1);
+  header_row({"Process", "Computes", "Waits", "Share"});
+  for (size_t process = 0; process < profile.processes_ms.size(); ++process) {
+    const double waits = std::max(0.0, shared - profile.processes_ms[process]);
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    text_fit("Process " + std::to_string(process), ImGui::GetContentRegionAvail().x, theme().text);
+    number_cell(ms_text(profile.processes_ms[process]), theme().text);
+    number_cell(ms_text(waits), theme().dim);
+    number_cell(share_text(waits, profile.whole.mean), theme().text);
+  }
+  ImGui::EndTable();
+}
+
 void phase_section(UiState& ui, const StepProfile* profile) {
   card_title("One step by phase", "Means over the profiled steps; they add up to the step.");
   push_small();
@@ -248,6 +270,7 @@ void phase_section(UiState& ui, const StepProfile* profile) {
     }
     ImGui::EndTable();
   }
+  if (!profile->processes_ms.empty()) process_table(*profile);
   ImGui::PopFont();
 }
 
