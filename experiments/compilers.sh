@@ -31,7 +31,7 @@ for compiler in "${compilers[@]}"; do
   {
     cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" "-DCMAKE_CXX_FLAGS_RELEASE=$level" \
       -DCOMERA_WERROR=ON -DCOMERA_CUDA=off -DCOMERA_TESTS=$tests &&
-      cmake --build "$folder" && "$folder/bin/comera" train demo --steps 20 --quiet --store "$folder/demo.db" &&
+      cmake --build "$folder" -- -k 0 && "$folder/bin/comera" train demo --steps 20 --quiet --store "$folder/demo.db" &&
       { ((!runs)) || ctest --test-dir "$folder" -LE slow --output-on-failure; }
   } >"$folder.log" 2>&1 && result=passed || result="FAILED: $folder.log" bad=1
   printf '%-12s %-4s tests %-4s run %d %5d s  %s  (%s)\n' "$compiler" "$level" $tests $runs $((SECONDS - start)) "$result" "$("$compiler" --version | head -n 1)"
