@@ -7,6 +7,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/help.h"
+#include "app/cli/processes.h"
 #include "app/version.h"
 #include "core/base/paths.h"
 #include "core/store/schema.h"
@@ -52,6 +53,24 @@ std::string store_to_read(const Context& context) {
   return path;
 }
 
+// The verb that was chosen, and what goes wrong with it.
+int act(const Context& context) {
+  try {
+    const int code = context.action();
+    // Checked here for all verbs: a verb fails if its output was not written.
+    errno = 0;
+    if (code == 0 && !std::cout.flush()) fail_to_write("to stdout");
+    return code;
+  } catch (const Error& error) {
+    return report(context, static_cast<int>(error.code()), error.what(), error.why(), error.hint());
+  } catch (const std::bad_alloc&) {
+    return report(context, static_cast<int>(ErrorCode::memory), "out of memory", "the system refused an allocation",
+                  "use a smaller batch: --set train.batch=8");
+  } catch (const std::exception& error) {
+    return report(context, 1, error.what(), "", "please report this");
+  }
+}
+
 int run(int argc, char** argv) {
   Context context;
   CLI::App app{"Train networks whose large matrices are tensor trains with trainable ranks."};
@@ -95,6 +114,10 @@ int run(int argc, char** argv) {
     return 2;
   }
   const bool wants_json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  if (arguments.size() == 2 && arguments[0] == kServeSession) {
+    context.action = [&] { return serve_session_at(context, arguments[1]); };
+    return act(context);
+  }
   // Checks the leading words, where verbs are expected, so that an unknown verb gets a suggestion.
   const CLI::App* group = &app;
   std::string words;
@@ -133,20 +156,7 @@ int run(int argc, char** argv) {
     std::cerr << kShortHelp;
     return 2;
   }
-  try {
-    const int code = context.action();
-    // Checked here for all verbs: a verb fails if its output was not written.
-    errno = 0;
-    if (code == 0 && !std::cout.flush()) fail_to_write("to stdout");
-    return code;
-  } catch (const Error& error) {
-    return report(context, static_cast<int>(error.code()), error.what(), error.why(), error.hint());
-  } catch (const std::bad_alloc&) {
-    return report(context, static_cast<int>(ErrorCode::memory), "out of memory", "the system refused an allocation",
-                  "use a smaller batch: --set train.batch=8");
-  } catch (const std::exception& error) {
-    return report(context, 1, error.what(), "", "please report this");
-  }
+  return act(context);
 }
 
 }  // namespace comera::cli

@@ -12,10 +12,10 @@
 
 #include "app/cli/folder.h"
 #include "app/cli/follow.h"
+#include "app/cli/processes.h"
 #include "app/version.h"
 #include "core/base/paths.h"
 #include "core/base/remove_later.h"
-#include "core/comm/mpi.h"
 #include "core/config/metrics.h"
 #include "core/session/with_others.h"
 
@@ -174,34 +174,6 @@ ScheduledChange parse_edit(const std::string& text) {
     throw Error(ErrorCode::usage, "--edit " + text + " is not of the form STEP:path=value", "",
                 "for example --edit 500:method.comera.target=0.3");
   return parse_change(text.substr(used + 1), step);
-}
-
-using Processes = std::shared_ptr<Communicator>;
-
-// The verb, alone or as one of the processes that mpirun or srun started. Of those, process 0 alone prints, stores and has the exit code:
-// mpirun kills all when one returns another than 0, and process 0 may still write.
-int in_processes(const Context& context, const std::function<int(const Context&, Processes)>& verb) {
-  Processes others;
-  try {
-    others = join_processes();
-  } catch (const Error&) {
-    if (started_as_process() > 0) return 0;
-    throw;
-  }
-  if (!others) return verb(context, nullptr);
-  const bool prints = others->process() == 0;
-  Context own = context;
-  if (!prints) own.quiet = true;
-  try {
-    return verb(own, others);
-  } catch (const Error& error) {
-    others->fail(error);
-    if (prints) throw;
-  } catch (const std::exception& error) {
-    others->fail(Error(ErrorCode::other, error.what()));
-    if (prints) throw;
-  }
-  return 0;
 }
 
 // What must be the same on all processes, of how the run begins.
