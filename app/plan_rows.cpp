@@ -21,6 +21,8 @@ std::vector<PlanRow> plan_rows(const Forecast& forecast) {
     const int64_t bytes = forecast.memory.bytes[static_cast<size_t>(i)];
     if (bytes > 0) rows.push_back({name_of(static_cast<Purpose>(i)), count(bytes) + " bytes", mebibytes(static_cast<double>(bytes)), 1});
   }
+  if (forecast.sent_bytes > 0)
+    rows.push_back({"gradients sent per step", count(forecast.sent_bytes) + " bytes", mebibytes(static_cast<double>(forecast.sent_bytes))});
   return rows;
 }
 

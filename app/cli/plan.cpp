@@ -32,13 +32,6 @@ Json network_json(const Network& network, const Forecast& forecast) {
   return json;
 }
 
-std::vector<std::string> network_row(const Network& network, const Forecast& forecast) {
-  std::string note = mebibytes(static_cast<double>(forecast.sent_bytes));
-  if (network.link_gbs > 0)
-    note += ", " + significant(network.ms(forecast.sent_bytes)) + " ms at " + significant(network.link_gbs) + " GB/s";
-  return {"gradients sent per step", thousands(static_cast<double>(forecast.sent_bytes)) + " bytes", note};
-}
-
 void print_plan_json(const std::string& name, const Forecast& forecast, const std::optional<FolderRun>& folder, const Network& network) {
   Json layers = Json::array();
   for (const ForecastLayer& layer : forecast.layers)
@@ -78,7 +71,9 @@ int plan(const Context& context, const std::string& name, RunConfig config, cons
   std::vector<std::vector<std::string>> rows;
   for (const PlanRow& row : plan_rows(forecast))
     rows.push_back({std::string(2 * static_cast<size_t>(row.level), ' ') + row.what, row.count, row.note});
-  if (network.processes) rows.push_back(network_row(network, forecast));
+  if (network.processes && network.link_gbs > 0)
+    rows.push_back(
+        {"  time to send them", significant(network.ms(forecast.sent_bytes)) + " ms", "at " + significant(network.link_gbs) + " GB/s"});
   print_table(context, {"quantity", "value", ""}, rows);
   return 0;
 }

@@ -332,10 +332,11 @@ bool start_preset(UiState& ui, const std::string& name) {
   return start_config(ui, config);
 }
 
-bool start_config(UiState& ui, const RunConfig& config, std::vector<std::string> sets) {
+bool start_config(UiState& ui, const RunConfig& config, std::vector<std::string> sets, int processes) {
   SessionStart session;
   session.config = config;
   session.sets = std::move(sets);
+  session.processes = processes;
   return start(ui, std::move(session));
 }
 

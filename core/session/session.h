@@ -39,6 +39,7 @@ struct SessionStart {
   bool attended = false;                      // somebody is there to resume it: it pauses where ranks find no room to grow
   size_t most_waiting = 4'000'000;            // points of metrics that drain() may have waiting, at 16 bytes each; see there
   std::string device;                         // instead of the config's; "" = that one. For a run that goes on where its device is not
+  int processes = 1;                          // for whoever starts it elsewhere: how many train it together (remote_session.h)
   std::shared_ptr<Communicator> others = {};  // processes that train with this one, which is process 0 (with_others.h); null: none
   std::function<std::unique_ptr<Device>(const std::string& name, int threads)> open = {};  // of tests; empty: open_device
 };

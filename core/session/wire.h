@@ -7,7 +7,7 @@
 
 namespace comera {
 
-// All but `others` and `open`, which belong to a process.
+// All but `processes`, `others` and `open`, which belong to one of the programs.
 Json wire_start(const SessionStart& start);
 Json wire_command(const Command& command);
 Json wire_snapshot(const Snapshot& snapshot);

@@ -5,14 +5,17 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 
 #include "app/studio/actions.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
+#include "core/comm/planned_processes.h"
 #include "core/config/suggest.h"
 #include "core/data/datasets.h"
 #include "core/ops/device.h"
+#include "core/session/with_others.h"
 
 namespace comera::studio {
 namespace {
@@ -89,7 +92,8 @@ FieldValues field_values(const RunConfig& config) {
   return field_values(fields_of(copy));
 }
 
-Outlook look_ahead(const RunConfig& config) {
+Outlook look_ahead(const OutlookQuestion& question) {
+  RunConfig config = question.config;
   Outlook outlook;
   const auto try_at = [&](const char* path, const auto& work) {
     try {
@@ -104,10 +108,18 @@ Outlook look_ahead(const RunConfig& config) {
   // The CPU is always available, and opening it would start its threads.
   if (config.train.device != "auto" && config.train.device != "cpu") try_at("train.device", [&] { open_device(config.train.device); });
   if (!config_problems(config).empty()) return outlook;  // these problems are shown at their fields
-  try_at("model", [&] { outlook.forecast = std::make_shared<const Forecast>(make_forecast(config)); });
+  std::optional<PlannedProcesses> others;
+  if (question.processes > 1) {
+    others.emplace(question.processes);
+    const size_t before = outlook.problems.size();
+    try_at("train.batch", [&] { share_batches(config, *others); });
+    if (outlook.problems.size() > before) return outlook;
+  }
+  try_at("model", [&] { outlook.forecast = std::make_shared<const Forecast>(make_forecast(config, {}, others ? &*others : nullptr)); });
   if (!outlook.forecast) return outlook;
-  try_at("train.batch", [&] { check_fits(outlook.forecast->memory, outlook.forecast->available); });
-  outlook.misfit = find_misfit(config, outlook.forecast->memory, outlook.forecast->available);
+  const int64_t available = outlook.forecast->available / question.processes;
+  try_at("train.batch", [&] { check_fits(outlook.forecast->memory, available); });
+  outlook.misfit = find_misfit(config, outlook.forecast->memory, available);
   return outlook;
 }
 
@@ -117,7 +129,7 @@ void open_source(UiState& ui, const std::string& source, std::shared_ptr<const F
   NewRun& form = ui.form;
   if (!form.reader) {
     form.reader = std::make_unique<Background<ConfigQuestion, ConfigAnswer>>(read_config, ui.wake);
-    form.planner = std::make_unique<Background<RunConfig, Outlook>>(look_ahead, ui.wake);
+    form.planner = std::make_unique<Background<OutlookQuestion, Outlook>>(look_ahead, ui.wake);
     form.data_reader = std::make_unique<Background<DataQuestion, DataFacts>>(read_data_facts, ui.wake);
     form.pacer = std::make_unique<Background<PaceQuestion, Pace>>(find_pace, ui.wake);
     form.meter = std::make_unique<Background<RunConfig, MeasuredStep>>(measure_step, ui.wake);
@@ -220,7 +232,7 @@ void tick_form(UiState& ui) {
     else if (form.fork)
       start_fork(ui);
     else
-      start_config(ui, form.config, caps_of(form));
+      start_config(ui, form.config, caps_of(form), form.processes);
   }
 }
 
@@ -242,7 +254,7 @@ void form_changed(UiState& ui, const std::string& path) {
   form.modes = chosen_modes(form.config);
   form.start_wanted = false;
   form.looking = true;
-  form.outlook_number = form.planner->ask(form.config);
+  form.outlook_number = form.planner->ask({form.config, form.fork ? 1 : form.processes});
   form.pace_number = form.pacer->ask({form.config, ui.store ? ui.store->path() : ui.store_path});
   const DataQuestion data{form.config.data.set,
                           form.config.data.vocab,
@@ -336,7 +348,8 @@ std::vector<std::string> caps_of(const NewRun& form) {
 std::string form_json(const NewRun& form) { return config_to_json(form.config).dump(2) + "\n"; }
 
 std::string form_command(const NewRun& form, const std::string& store) {
-  std::string command = "comera";
+  std::string command =
+      form.processes > 1 && !form.fork ? "mpirun -n " + std::to_string(form.processes) + " --bind-to none comera" : "comera";
   if (!store.empty() && store != paths::runs_database()) command += " --store " + quoted(store);
   command += form.fork ? " fork " + form.fork->run + " --at-step " + std::to_string(form.fork->step) : " train " + quoted(form.source);
   // If the optimizer is changed, eps is passed even if it equals the preset's: without it the optimizer's own default would apply.

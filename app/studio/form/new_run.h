@@ -54,7 +54,12 @@ struct Outlook {
   std::vector<Problem> problems;
   std::shared_ptr<const MemoryMisfit> misfit;  // null: the plan fits, or there is no forecast
 };
-Outlook look_ahead(const RunConfig& config);
+struct OutlookQuestion {
+  RunConfig config;
+  int processes = 1;  // that share each batch
+};
+// The forecast is that of one process; so many must fit.
+Outlook look_ahead(const OutlookQuestion& question);
 
 struct NewRun {
   std::string source = "demo";
@@ -89,6 +94,7 @@ struct NewRun {
   std::string machine;  // name of this machine
   std::string measure_problem;
 
+  int processes = 1;          // that train it, through mpirun; not part of the config
   bool start_wanted = false;  // start once the current config is checked
   bool listing = false;       // the list of problems is open
   std::string search;
@@ -98,7 +104,7 @@ struct NewRun {
 
   uint64_t config_number = 0, outlook_number = 0;
   std::unique_ptr<Background<ConfigQuestion, ConfigAnswer>> reader;
-  std::unique_ptr<Background<RunConfig, Outlook>> planner;
+  std::unique_ptr<Background<OutlookQuestion, Outlook>> planner;
   std::unique_ptr<Background<DataQuestion, DataFacts>> data_reader;
   std::unique_ptr<Background<PaceQuestion, Pace>> pacer;
   bool all_looked() const;  // all answers are about the current config

@@ -16,6 +16,7 @@
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
+#include "app/studio/shown_run/processes_link.h"
 
 namespace comera::studio {
 namespace {
@@ -343,6 +344,24 @@ void forecast_card(UiState& ui) {
   end_card();
 }
 
+// How many processes train the run together; only where they can be started.
+void processes_field(NewRun& form, UiState& ui) {
+  if (form.fork || !no_processes().empty()) return;
+  constexpr int kMostHere = 64;
+  ImGui::AlignTextToFramePadding();
+  text_fit("Processes", em(6), theme().dim);
+  ImGui::SameLine(em(6.5f));
+  ImGui::SetNextItemWidth(em(7));
+  int processes = form.processes;
+  if (ImGui::InputInt("##processes", &processes)) {
+    form.processes = std::clamp(processes, 1, kMostHere);
+    form_changed(ui, "");
+  }
+  tooltip(
+      "Processes of this machine that share each batch, started by mpirun. The result is that of one process with as many "
+      "micro-batches. On the CPU one process uses all cores as well; several pay where each has a GPU.");
+}
+
 void start_card(UiState& ui) {
   NewRun& form = ui.form;
   if (!begin_card("card-start", {0, 0}, ImGuiChildFlags_AutoResizeY)) return end_card();
@@ -357,6 +376,7 @@ void start_card(UiState& ui) {
               .why_not = no.empty() ? "The settings are being checked" : no.c_str(),
               .size = {width, ImGui::GetFrameHeight() + em(0.5f)}}))
     start_form(ui);
+  processes_field(form, ui);
   const bool beside = button_width("Copy CLI command", {}) <= half;
   const ImVec2 size(beside ? half : width, 0);
   if (button("Copy as JSON", {.tooltip = "Copies all settings as a config file", .size = size})) {

@@ -207,8 +207,8 @@ void process_table(const StepProfile& profile) {
     if (phase.name == "others") shared = profile.processes_ms[0] + phase.mean;
   if (!ImGui::BeginTable("processes", 4, ImGuiTableFlags_SizingStretchProp)) return;
   ImGui::TableSetupColumn("Process", ImGuiTableColumnFlags_WidthStretch, 2);
-  for (const char* name : {"Computes", "Waits", "Share"}) ImGui::TableSetupColumn(name, ImGuiTableColumnFlags_WidthStretch, 1);
-  header_row({"Process", "Computes", "Waits", "Share"});
+  for (const char* name : {"Busy", "Waits", "Share"}) ImGui::TableSetupColumn(name, ImGuiTableColumnFlags_WidthStretch, 1);
+  header_row({"Process", "Busy", "Waits", "Share"});
   for (size_t process = 0; process < profile.processes_ms.size(); ++process) {
     const double waits = std::max(0.0, shared - profile.processes_ms[process]);
     ImGui::TableNextRow();

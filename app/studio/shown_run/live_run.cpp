@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "app/studio/shown_run/processes_link.h"
 #include "core/base/error.h"
 #include "core/store/run_reader.h"
 
@@ -47,6 +48,7 @@ class SessionLink : public RunLink {
 
 std::unique_ptr<RunLink> start_session(SessionStart start) {
   start.attended = start.watched = true;
+  if (start.processes > 1) return start_processes(std::move(start));
   return std::make_unique<SessionLink>(std::move(start));
 }
 
