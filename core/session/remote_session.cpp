@@ -106,7 +106,7 @@ SessionSocket RemoteSession::connected(SessionListener& listener, Program& progr
   for (;;) {
     if (std::optional<SessionSocket> accepted = listener.accept(kLookMs)) return std::move(*accepted);
     if (const std::optional<std::string> last_words = program.ended())
-      throw Error(ErrorCode::device, "the processes of the run did not start", *last_words, "comera doctor shows what this machine has");
+      throw Error(ErrorCode::device, "the processes of the run did not start", *last_words, "comera doctor shows the devices of this machine");
   }
 }
 
