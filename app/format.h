@@ -19,6 +19,7 @@ std::string megabytes(double bytes);                          // the same in uni
 std::string exact_bytes(double bytes);                        // "5.684 MiB = 5.960 MB (5,960,112 bytes)"
 std::string duration(double seconds);                         // "9 m 24 s"; "-" = not known
 std::string full_text(const Error& error);                    // "WHAT: WHY. Try: HINT"
+std::string shell_word(const std::string& text);              // as a word of a shell command, in quotes where it needs them
 std::string ago(double seconds);                              // age of a recent event: "0.4 s", "12 s", "2 m 10 s"
 
 }  // namespace comera

@@ -14,6 +14,7 @@
 #include "core/config/config.h"
 #include "core/data/check.h"
 #include "core/data/datasets.h"
+#include "core/session/data_suit.h"
 
 namespace comera::cli {
 namespace {
@@ -24,8 +25,8 @@ int list(const Context& context) {
   std::vector<std::vector<std::string>> rows;
   for (const KnownSet& set : known_sets(assets_folder())) {
     std::error_code ignored;
-    const bool here =
-        fs::exists(fs::path(paths::sets_folder()) / set.name, ignored) || fs::exists(fs::path(assets_folder()) / "data" / set.name, ignored);
+    const bool here = fs::exists(fs::path(paths::sets_folder()) / set.name, ignored) ||
+                      fs::exists(fs::path(assets_folder()) / "data" / set.name, ignored);
     sets.push_back({{"name", set.name},
                     {"about", set.about},
                     {"format", set.format},
@@ -128,6 +129,20 @@ int show(const Context& context, const DataSpec& spec, int64_t rows, int64_t len
   return 0;
 }
 
+// The command that trains on data that nobody has described.
+int suggest(const Context& context, const std::string& path) {
+  const DataSuit suit = suit_data(path);
+  std::vector<std::string> sets = sets_for(suit, suit.kinds.front());
+  sets.insert(sets.end(), suit.more.begin(), suit.more.end());
+  std::string command = "comera train " + suit.preset;
+  for (const std::string& set : sets) command += " --set " + shell_word(set);
+  if (context.json)
+    print_json({{"found", suit.about}, {"preset", suit.preset}, {"set", sets}, {"command", command}});
+  else
+    std::cout << suit.about << "\n" << command << "\n";
+  return 0;
+}
+
 // Which columns of a text set are read.
 void add_columns(Verb& verb, DataSpec& spec) {
   verb.option("--text", spec.columns.first, "column with the text");
@@ -181,6 +196,10 @@ void add_data(Verb& program, Context& context) {
     options->spec.length = options->length;
     return show(context, options->spec, options->rows, options->length);
   });
+
+  Verb suggest_verb = verb.verb("suggest", "find columns, classes and length of your data, and print the command that trains on them");
+  suggest_verb.option("path", options->spec.path, "file or folder").required();
+  suggest_verb.does([&context, options] { return suggest(context, options->spec.path); });
 }
 
 }  // namespace comera::cli

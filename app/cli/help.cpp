@@ -87,6 +87,7 @@ const std::map<std::string, const char*>& examples() {
       {"data list", "  comera data list"},
       {"data get", "  comera data get wordnet-nli fashion-mnist"},
       {"data check", "  comera data check train.tsv --vocab vocab.txt"},
+      {"data suggest", "  comera data suggest reviews.csv"},
       {"data show", "  comera data show reviews.csv --text review --label stars"},
       {"config",
        "  comera config show demo --origin\n"

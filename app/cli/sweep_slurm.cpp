@@ -10,12 +10,6 @@ namespace comera::cli {
 namespace {
 namespace fs = std::filesystem;
 
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
-}
-
 // Slurm replaces %a and others in the names of output files.
 std::string without_percent(const std::string& text) {
   std::string out;
@@ -50,16 +44,16 @@ int write_slurm(const Context& context, const SlurmArray& array, const std::stri
                << "#SBATCH --open-mode=append\n"
                << "#SBATCH --requeue\n"
                << "#SBATCH --signal=B:TERM@60\n"
-               << "cd -- " << quoted(fs::current_path().string()) << " || exit\n"
-               << "exec " << quoted(fs::read_symlink("/proc/self/exe").string()) << " sweep " << quoted(copy.string())
-               << " --task \"$SLURM_ARRAY_TASK_ID\" --store " << quoted(folder) << "/\"sweep-$SLURM_ARRAY_TASK_ID.db\"\n";
+               << "cd -- " << shell_word(fs::current_path().string()) << " || exit\n"
+               << "exec " << shell_word(fs::read_symlink("/proc/self/exe").string()) << " sweep " << shell_word(copy.string())
+               << " --task \"$SLURM_ARRAY_TASK_ID\" --store " << shell_word(folder) << "/\"sweep-$SLURM_ARRAY_TASK_ID.db\"\n";
   out.finish();
   if (context.json) {
     print_json({{"script", script.string()}, {"file", copy.string()}, {"tasks", array.tasks}});
     return 0;
   }
-  note(context, "start it: sbatch " + quoted(script.string()));
-  note(context, "then: comera import " + quoted(folder) + "/*.db, and comera sweep " + quoted(copy.string()) + " shows the table");
+  note(context, "start it: sbatch " + shell_word(script.string()));
+  note(context, "then: comera import " + shell_word(folder) + "/*.db, and comera sweep " + shell_word(copy.string()) + " shows the table");
   std::cout << script.string() << "\n";
   return 0;
 }

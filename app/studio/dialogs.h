@@ -13,6 +13,7 @@
 #include "app/studio/background.h"
 #include "app/studio/dialogs/desktop_dialog.h"
 #include "app/studio/file_kind.h"
+#include "core/session/data_suit.h"
 #include "core/session/model_run.h"
 #include "core/store/import.h"
 #include "core/store/salvage.h"
@@ -52,6 +53,7 @@ struct OpenAnswer {
   std::string problem = {};  // why the file cannot be used
   ModelFile model = {};      // for weights
   Imported imported = {};    // for an import
+  DataSuit suit = {};        // for data; its preset "" = unknown, and `problem` says why
 };
 
 // A run needs a device that is not available here.
@@ -96,6 +98,7 @@ struct Dialogs {
   std::vector<std::string> dropped;        // files dropped onto the window
   std::deque<OpenQuestion> to_open;        // opened one after the other
   std::string data_for_form;               // a data set that waits until the form has been read
+  DataSuit suit_for_form;                  // settings for it
   std::unique_ptr<DesktopDialog> desktop;  // the desktop's file dialog while it is open
   bool may_use_desktop = false;            // a user is there to answer it
   int64_t run_to = 0;                      // target step

@@ -28,10 +28,17 @@ void import_file(OpenAnswer& answer) {
   if (answer.question.import_as == ImportAs::model) answer.imported.ids = {store_model(store, path)};
 }
 
+// Whether it becomes the data set of the new run.
+bool is_for_form(const OpenQuestion& question, FileKind kind) {
+  if (question.import_as != ImportAs::none || kind == FileKind::missing) return false;
+  return question.by_content ? kind == FileKind::data : question.as == BrowseFor::data;
+}
+
 OpenAnswer work_on(const OpenQuestion& question) {
   OpenAnswer answer{question, kind_of_file(question.path)};
   try {
     if (answer.kind == FileKind::weights) answer.model = look_at_model(question.path, question.store);
+    if (is_for_form(question, answer.kind)) answer.suit = suit_data(question.path);
     import_file(answer);
   } catch (const Error& error) {
     answer.problem = full_text(error);
@@ -93,20 +100,42 @@ void tell_model(UiState& ui, const OpenAnswer& answer) {
   offer(ui, Level::info, name_of(path) + what + ".", std::move(offers));
 }
 
-void fill_form(UiState& ui, const std::string& path) {
-  open_form(ui);
-  ui.dialogs.data_for_form = path;
+// With the preset that suits the data, where that of the form takes other ones; a config or a fork that the form has stays.
+void fill_form(UiState& ui, const OpenAnswer& answer) {
+  const NewRun& form = ui.form;
+  const std::vector<std::string>& kinds = answer.suit.kinds;
+  const bool takes = form.ready && std::find(kinds.begin(), kinds.end(), form.config.model.kind) != kinds.end();
+  const bool is_preset =
+      !form.ready || (!form.fork && std::find(form.presets.begin(), form.presets.end(), form.source) != form.presets.end());
+  const bool switches = !takes && is_preset;
+  open_form(ui, switches ? answer.suit.preset : "");
+  ui.dialogs.data_for_form = answer.question.path;
+  ui.dialogs.suit_for_form = answer.suit;
+  if (!switches) ui.dialogs.suit_for_form.more.clear();
+  if (!answer.problem.empty()) toast(ui, Level::warning, answer.problem);
 }
 
 void tick_form_data(UiState& ui) {
   std::string& path = ui.dialogs.data_for_form;
   if (path.empty() || (!ui.form.ready && ui.form.problem.empty())) return;
   const std::string data = std::exchange(path, {});
+  const DataSuit suit = std::exchange(ui.dialogs.suit_for_form, {});
   if (!ui.form.ready) return;  // the form shows why
-  ui.form.config.data.set = data;
+  RunConfig config = ui.form.config;
+  std::vector<Problem> problems;
+  config.data.set = data;
+  config.data.text_column.clear(), config.data.second_column.clear(), config.data.label_column.clear();
+  const bool suits = std::find(suit.kinds.begin(), suit.kinds.end(), config.model.kind) != suit.kinds.end();
+  std::vector<std::string> sets = suits ? sets_for(suit, config.model.kind) : std::vector<std::string>();
+  if (suits) sets.insert(sets.end(), suit.more.begin(), suit.more.end());
+  for (const std::string& set : sets) {
+    const size_t equals = set.find('=');
+    fields_set(fields_of(config), set.substr(0, equals), set.substr(equals + 1), problems);
+  }
+  ui.form.config = config;
   form_changed(ui, "data.set");
   jump_to(ui.form, "data.set");
-  toast(ui, Level::good, name_of(data) + " is now the data set of the new run");
+  toast(ui, Level::good, name_of(data) + " is now the data set of the new run" + (suit.about.empty() ? "" : ": " + suit.about));
 }
 
 void open_as(UiState& ui, const OpenAnswer& answer) {
@@ -114,7 +143,7 @@ void open_as(UiState& ui, const OpenAnswer& answer) {
   const std::string name = name_of(path);
   const auto refuse = [&](const std::string& text) { toast(ui, Level::error, text); };
   if (answer.kind == FileKind::missing) return refuse("Cannot read " + path + ": the file does not exist or is not readable");
-  if (!answer.question.by_content && answer.question.as == BrowseFor::data) return fill_form(ui, path);
+  if (is_for_form(answer.question, answer.kind)) return fill_form(ui, answer);
   if (!answer.question.by_content && answer.question.as == BrowseFor::store && answer.kind != FileKind::store)
     return refuse(name + " is not a database of runs. The first stored run creates one");
   if (!answer.problem.empty()) return refuse(answer.problem);
@@ -130,7 +159,6 @@ void open_as(UiState& ui, const OpenAnswer& answer) {
     case FileKind::table:
       return import_next(ui, path, ImportAs::curves);
     case FileKind::data:
-      return fill_form(ui, path);
     case FileKind::folder:
       return refuse(name + " is a folder without a data set or event files");
     case FileKind::other:

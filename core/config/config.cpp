@@ -73,7 +73,7 @@ void length_fields(TrainConfig& c, FieldVisitor& v) {
           {.title = "Batch size",
            .unit = "rows",
            .help = "sequences or images per step",
-           .range = {1, 65536},
+           .range = {1, 1048576},
            .usual = {1, 1024},
            .scale = Scale::powers});
   v.field("micro_batches", c.micro_batches,

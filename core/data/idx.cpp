@@ -134,8 +134,8 @@ std::unique_ptr<Dataset> open_images(const std::string& path, const DataSpec& sp
 }  // namespace
 
 const Format kImageFormat = {.is = is_images,
-                        .open = open_images,
-                        .endings = {"-images-idx3-ubyte", "-images-idx3-ubyte.gz", "-images.idx3-ubyte", "-images.idx3-ubyte.gz"},
-                        .test = "t10k"};
+                             .open = open_images,
+                             .endings = {"-images-idx3-ubyte", "-images-idx3-ubyte.gz", "-images.idx3-ubyte", "-images.idx3-ubyte.gz"},
+                             .test = "t10k"};
 
 }  // namespace comera

@@ -60,7 +60,12 @@ int64_t line_number(std::string_view bytes, size_t offset) {
   return 1 + std::count(begin, begin + static_cast<std::ptrdiff_t>(std::min(offset, bytes.size())), '\n');
 }
 
-TextLayout::TextLayout(const std::string& name, std::string_view bytes, const ColumnNames& wanted, bool labels) {
+TextLayout::TextLayout(const std::string& name, std::string_view bytes, const ColumnNames& wanted, bool labels)
+    : TextLayout(name, bytes, nullptr) {
+  find_columns(name, wanted, labels);
+}
+
+TextLayout::TextLayout(const std::string& name, std::string_view bytes, std::nullptr_t) {
   check_is_text(name, bytes);
   if (bytes.starts_with("\xEF\xBB\xBF")) first_row_ = 3;  // byte order mark
   const std::string_view first_line = line_at(bytes, first_row_);
@@ -80,7 +85,6 @@ TextLayout::TextLayout(const std::string& name, std::string_view bytes, const Co
       throw Error(ErrorCode::config, name + ":1: not a header line", why, "the first line must have the names of the columns");
     first_row_ = next;
   }
-  find_columns(name, wanted, labels);
 }
 
 void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted, bool labels) {
@@ -101,10 +105,10 @@ void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted
     const TextColumns* texts = std::find_if(std::begin(kTexts), std::end(kTexts),
                                             [&](const TextColumns& c) { return has(c.first) && (!c.second || has(c.second)); });
     if (texts == std::end(kTexts))
-      missing(
-          "no columns to read",
-          "set data.text_column and data.label_column, or name them sentence1 and sentence2 (or question and sentence), or sentence, and "
-          "gold_label or label");
+      missing("no columns to read",
+              "comera data suggest FILE finds them; or set data.text_column and data.label_column, or name them sentence1 and sentence2 "
+              "(or question and sentence), or sentence, and "
+              "gold_label or label");
     first_key_ = texts->first, second_key_ = texts->second ? texts->second : "";
   }
   for (const char* label : kLabels)

@@ -1,5 +1,6 @@
 // The layouts of text sets: a TSV (GLUE) or CSV with a header line, and one JSON object a line.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +29,10 @@ class TextLayout {
   // `bytes` is the whole file `name`. Throws Error(config) when it is binary or a column that is asked for, or all of the usual ones, are
   // not there. Without `labels` a label column is not read.
   TextLayout(const std::string& name, std::string_view bytes, const ColumnNames& wanted = {}, bool labels = true);
+  // The columns that a file would be read with, by the usual names or, where there are none, by its first rows: the text is the column with
+  // the most words a row, the label one with few different values that come again. What is not found stays empty. Throws Error(config)
+  // where the file is binary or has no header.
+  static ColumnNames guess(const std::string& name, std::string_view bytes);
 
   bool json() const { return json_; }
   bool pair() const { return pair_; }
@@ -41,6 +46,8 @@ class TextLayout {
   bool parse(std::string_view row, TextFields& out, std::string& why) const;
 
  private:
+  TextLayout(const std::string& name, std::string_view bytes, std::nullptr_t);  // the header alone
+  bool cells_of(std::string_view row, std::vector<std::string>& cells) const;   // of all columns; false where the row is not right
   void find_columns(const std::string& name, const ColumnNames& wanted, bool labels);
   bool parse_cells(std::string_view row, TextFields& out, std::string& why) const;
   bool parse_json_line(std::string_view line, TextFields& out, std::string& why) const;

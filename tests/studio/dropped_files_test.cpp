@@ -175,6 +175,50 @@ TEST_F(DroppedFiles, ADataSetFillsTheForm) {
   }
 }
 
+// A file of somebody who has read nothing: the form gets a model that takes it, its columns, classes and length, and trains.
+TEST_F(DroppedFiles, ATableOfTextsBringsThePresetAndItsColumns) {
+  std::string csv = "id,topic,note\n", jsonl;
+  for (int i = 0; i < 60; ++i) {
+    const std::string topic = i % 3 == 0   ? "sea"
+                              : i % 3 == 1 ? "wood"
+                                           : "air",
+                      note = "a note of number " + std::to_string(i) + " on the " + topic;
+    csv += std::to_string(i) + "," + topic + ",\"" + note + ", and more\"\n";
+    jsonl += R"({"about": ")" + note + R"(", "topic": ")" + topic + "\"}\n";
+  }
+  for (const auto& [path, text] : {std::pair(write("notes.csv", csv), "note"), {write("notes.jsonl", jsonl), "about"}}) {
+    open_form(ui(), "demo");
+    ASSERT_TRUE(stage_.until([&] { return ui().form.ready; }));
+    drop({path});
+    ASSERT_TRUE(stage_.until([&] { return ui().form.ready && ui().form.config.data.set == path; })) << path;
+    const RunConfig& config = ui().form.config;
+    EXPECT_EQ(ui().form.source, "encoder2-nli");
+    EXPECT_EQ(config.data.text_column, text);
+    EXPECT_EQ(config.data.label_column, "topic");
+    EXPECT_EQ(config.model.classes, 3);
+    EXPECT_EQ(config.model.length, 16);
+    EXPECT_TRUE(told("3 classes (topic)"));
+    ASSERT_TRUE(stage_.until([&] { return ui().form.all_looked(); }));
+    EXPECT_TRUE(blocking_problems(ui().form).empty());
+  }
+  // A model that takes other data, or has too few classes, is a problem before the start.
+  set_field(ui(), "model.classes", "2");
+  ASSERT_TRUE(stage_.until([&] { return ui().form.all_looked(); }));
+  ASSERT_EQ(blocking_problems(ui().form).size(), 1u);
+  EXPECT_NE(blocking_problems(ui().form)[0].text.find("model.classes is 2"), std::string::npos) << blocking_problems(ui().form)[0].text;
+  set_field(ui(), "model.classes", "3");
+  // A model of the user's that takes such data stays.
+  set_field(ui(), "model.encoder.layers", "1");
+  drop({write("others.csv", csv)});
+  ASSERT_TRUE(told("others.csv is now the data set"));
+  EXPECT_EQ(ui().form.config.model.encoder.layers, 1);
+  set_field(ui(), "train.steps", "4");
+  ui().open_session = start_session;
+  start_form(ui());
+  ASSERT_TRUE(stage_.until([&] { return ui().live && ui().live->view().ended(); }));
+  EXPECT_EQ(ui().live->view().snapshot->phase, Phase::finished) << ui().live->view().snapshot->message;
+}
+
 TEST_F(DroppedFiles, SeveralAreHandledOneAfterTheOther) {
   open(folder_.store());
   const std::string config = write("config.json", "{\"train\": {\"batch\": 17}}"), data = write("a.tsv", kTsv);

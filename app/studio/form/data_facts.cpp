@@ -26,6 +26,7 @@ DataFacts read_data_facts(const DataQuestion& question) {
     const auto data = open_dataset(
         {.path = question.set, .vocab = question.vocab, .columns = question.columns, .masked = question.masked, .assets = assets_folder()});
     const DatasetInfo& info = data->info();
+    facts.info = info;
     facts.text = info.fields.has_tokens();
     for (int64_t i = 0; i < std::min(info.rows, kShown); ++i) facts.first.push_back(data->shown(i, kShownTokens));
     facts.rows = info.rows;

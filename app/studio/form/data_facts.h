@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/data/dataset.h"
 #include "core/data/text_lines.h"
 
 namespace comera::studio {
@@ -18,6 +19,7 @@ struct DataQuestion {
 struct DataFacts {
   DataQuestion of;
   std::string problem;  // why it cannot be read; other members are then empty
+  DatasetInfo info;
   bool text = false;
   std::vector<std::string> first;  // rows as the model gets them
   int64_t rows = 0, classes = 0;

@@ -1,13 +1,13 @@
 #include "app/studio/form/new_run.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 
+#include "app/format.h"
 #include "app/studio/actions.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
@@ -16,6 +16,7 @@
 #include "core/data/datasets.h"
 #include "core/ops/device.h"
 #include "core/session/with_others.h"
+#include "core/train/batch_fit.h"
 
 namespace comera::studio {
 namespace {
@@ -46,15 +47,6 @@ ConfigAnswer read_config(const ConfigQuestion& question) {
     answer.problem = error.what();
   }
   return answer;
-}
-
-// Quotes a text for a shell if necessary.
-std::string quoted(const std::string& text) {
-  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./=:,+%@", c); };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 std::string text_of(const FieldValue& value) {
@@ -320,12 +312,29 @@ void new_seed(UiState& ui) {
   form_changed(ui, "train.seed");
 }
 
+namespace {
+// Why the model cannot train on the data set, once its facts are known.
+std::optional<Problem> data_problem(const NewRun& form) {
+  const DataFacts* facts = form.facts();
+  if (!facts) return {};
+  if (!facts->problem.empty()) return Problem{"data.set", facts->problem, ""};
+  try {
+    check_fit(form.config, facts->info, nullptr);
+  } catch (const Error& error) {
+    return Problem{"data.set", one_line(error), error.hint()};
+  }
+  return {};
+}
+}  // namespace
+
 std::vector<Problem> blocking_problems(const NewRun& form) {
   std::vector<Problem> all = form.problems;
   for (const std::string& path : form.changed)
     if (form.fork && is_shape(path))
       all.push_back({path, "A fork keeps the tensor shapes of its parent", "restore the value, or start a new run from a preset"});
   if (!form.looking) all.insert(all.end(), form.outlook_problems.begin(), form.outlook_problems.end());
+  if (all.empty())
+    if (const std::optional<Problem> misfit = data_problem(form)) all.push_back(*misfit);
   return all;
 }
 
@@ -350,13 +359,13 @@ std::string form_json(const NewRun& form) { return config_to_json(form.config).d
 std::string form_command(const NewRun& form, const std::string& store) {
   std::string command =
       form.processes > 1 && !form.fork ? "mpirun -n " + std::to_string(form.processes) + " --bind-to none comera" : "comera";
-  if (!store.empty() && store != paths::runs_database()) command += " --store " + quoted(store);
-  command += form.fork ? " fork " + form.fork->run + " --at-step " + std::to_string(form.fork->step) : " train " + quoted(form.source);
+  if (!store.empty() && store != paths::runs_database()) command += " --store " + shell_word(store);
+  command += form.fork ? " fork " + form.fork->run + " --at-step " + std::to_string(form.fork->step) : " train " + shell_word(form.source);
   // If the optimizer is changed, eps is passed even if it equals the preset's: without it the optimizer's own default would apply.
   const bool names_eps = form.is_changed("method.optimizer") || form.is_changed("method.galore.rule");
   for (const auto& [path, value] : field_values(form.config))
-    if (form.is_changed(path) || (names_eps && path == "method.adam.eps")) command += " --set " + quoted(path + "=" + text_of(value));
-  for (const std::string& cap : caps_of(form)) command += " --set " + quoted(cap);
+    if (form.is_changed(path) || (names_eps && path == "method.adam.eps")) command += " --set " + shell_word(path + "=" + text_of(value));
+  for (const std::string& cap : caps_of(form)) command += " --set " + shell_word(cap);
   return command;
 }
 

@@ -1,0 +1,142 @@
+#include "core/session/data_suit.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/config/config.h"
+#include "core/data/datasets.h"
+#include "core/data/mapped_file.h"
+
+namespace comera {
+namespace {
+
+constexpr int64_t kLooked = 2000;  // rows whose lengths are counted
+constexpr int64_t kEpochs = 10;    // of a set that nobody knows
+constexpr double kWhole = 0.95;    // share of the rows that are not cut
+constexpr int64_t kLengths[] = {16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512};
+
+std::string set(const char* path, int64_t value) { return std::string(path) + "=" + std::to_string(value); }
+std::string text_set(const char* path, const std::string& value) { return std::string(path) + "=" + value; }
+
+std::string list_of(const std::vector<int64_t>& values) {
+  std::string text;
+  for (const int64_t value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
+  return "[" + text + "]";
+}
+
+// Tokens of a row that is longer than most.
+int64_t usual_length(const Dataset& data) {
+  const int64_t rows = data.info().rows, looked = std::min(rows, kLooked);
+  std::vector<int64_t> lengths;
+  Columns row;
+  for (int64_t i = 0; i < looked; ++i) {
+    data.read(i * rows / looked, 1'000'000, row);
+    lengths.push_back(static_cast<int64_t>(row.ints.at("ids").size()));
+  }
+  std::sort(lengths.begin(), lengths.end());
+  const int64_t most = lengths.empty() ? 0 : lengths[static_cast<size_t>(kWhole * static_cast<double>(lengths.size() - 1))];
+  const auto* fits = std::find_if(std::begin(kLengths), std::end(kLengths), [&](int64_t length) { return length >= most; });
+  return fits == std::end(kLengths) ? *std::prev(std::end(kLengths)) : *fits;
+}
+
+// Evaluations once an epoch.
+void add_course(DataSuit& suit, int64_t rows, int64_t batch) {
+  suit.more.push_back(set("train.steps", 0));
+  suit.more.push_back(set("train.epochs", kEpochs));
+  suit.more.push_back(set("train.batch", batch));
+  suit.more.push_back(set("train.eval_every", std::max<int64_t>(1, rows / batch)));
+  suit.more.push_back(set("train.checkpoint_every", std::max<int64_t>(1, rows / batch)));
+}
+
+void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns) {
+  const DatasetInfo& info = data.info();
+  const int64_t length = usual_length(data);
+  suit.preset = "encoder2-nli";
+  suit.kinds = {"encoder"};
+  if (!columns.first.empty()) suit.sets.push_back(text_set("data.text_column", columns.first));
+  if (!columns.second.empty()) suit.sets.push_back(text_set("data.second_column", columns.second));
+  if (!columns.label.empty()) suit.sets.push_back(text_set("data.label_column", columns.label));
+  suit.sets.push_back(set("model.classes", info.classes));
+  suit.more.push_back(set("model.length", length));
+  suit.more.push_back(set("model.encoder.positions", std::max<int64_t>(64, length)));
+  add_course(suit, info.rows, 32);
+  suit.about = std::to_string(info.rows) + (columns.second.empty() ? " texts" : " pairs of texts");
+  if (!columns.first.empty()) suit.about += " (" + columns.first + (columns.second.empty() ? "" : ", " + columns.second) + ")";
+  suit.about += ", " + std::to_string(info.classes) + " classes";
+  if (!columns.label.empty()) suit.about += " (" + columns.label + ")";
+}
+
+void suit_images(DataSuit& suit, const DatasetInfo& info, bool folder) {
+  suit.preset = folder ? "cnn-fashion" : "mlp-fashion";
+  suit.kinds = folder ? std::vector<std::string>{"cnn", "mlp", "vit"} : std::vector<std::string>{"mlp", "cnn", "vit"};
+  suit.sets.push_back(set("model.classes", info.classes));
+  suit.sets.push_back(set("model.mlp.inputs", info.height * info.width * info.channels));
+  for (const std::string model : {"model.cnn.", "model.vit."}) {
+    suit.sets.push_back(set((model + "height").c_str(), info.height));
+    suit.sets.push_back(set((model + "width").c_str(), info.width));
+    suit.sets.push_back(set((model + "channels").c_str(), info.channels));
+  }
+  add_course(suit, info.rows, 64);
+  suit.about = std::to_string(info.rows) + " images of " + std::to_string(info.width) + " x " + std::to_string(info.height) + ", " +
+               std::to_string(info.classes) + " classes";
+}
+
+// With the usual names of columns, else with those that the file seems to have.
+std::unique_ptr<Dataset> open_with_columns(DataSpec& spec, const std::string& file) {
+  const std::filesystem::path path = file;
+  const bool is_table = path.extension() == ".csv" || path.extension() == ".tsv" || path.extension() == ".jsonl";
+  std::unique_ptr<Dataset> data;
+  try {
+    data = open_dataset(spec);
+  } catch (const Error& error) {
+    if (!is_table || error.code() != ErrorCode::config) throw;
+  }
+  if (data && (!is_table || data->info().labelled)) return data;
+  const std::string name = path.filename().string();
+  spec.columns = TextLayout::guess(name, MappedFile(file).bytes());
+  if (spec.columns.label.empty())
+    throw Error(ErrorCode::config, name + " has no column with labels",
+                "a label has few different values, each of which comes again",
+                "name it: data.label_column, or train a language model on a .txt file");
+  return open_dataset(spec);
+}
+
+}  // namespace
+
+DataSuit suit_data(const std::string& path) {
+  DataSuit suit;
+  suit.sets.push_back(text_set("data.set", path));
+  DataSpec spec{.path = path, .assets = assets_folder()};
+  const std::string file = find_data_file(spec);
+  const std::unique_ptr<Dataset> data = open_with_columns(spec, file);
+  const DatasetInfo& info = data->info();
+  if (info.fields.find("pixels")) {
+    suit_images(suit, info, std::filesystem::is_directory(file));
+  } else if (!info.tables.empty()) {
+    suit.preset = "dlrm-criteo";
+    suit.kinds = {"dlrm"};
+    suit.sets.push_back("model.dlrm.tables=" + list_of(info.tables));
+    suit.about = std::to_string(info.rows) + " rows of a click log, " + std::to_string(info.tables.size()) + " categories";
+  } else if (info.classes > 0) {
+    suit_text(suit, *data, spec.columns);
+  } else {
+    suit.preset = "llama-10m";
+    suit.kinds = {"decoder"};
+    suit.about = "a text for a language model";
+  }
+  return suit;
+}
+
+std::vector<std::string> sets_for(const DataSuit& suit, const std::string& kind) {
+  std::vector<std::string> sets;
+  for (const std::string& set : suit.sets) {
+    const bool of_a_kind = std::any_of(suit.kinds.begin(), suit.kinds.end(),
+                                       [&](const std::string& other) { return other != kind && set.starts_with("model." + other + "."); });
+    if (!of_a_kind) sets.push_back(set);
+  }
+  return sets;
+}
+
+}  // namespace comera

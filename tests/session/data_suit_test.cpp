@@ -1,0 +1,85 @@
+// Data of every kind bring a preset whose model takes them: the config that comes out trains.
+#include "core/session/data_suit.h"
+
+#include "core/data/datasets.h"
+#include "tests/session/support.h"
+
+namespace comera {
+namespace {
+
+std::string write(const test::Folder& folder, const std::string& name, const std::string& bytes) {
+  std::ofstream(folder.file(name), std::ios::binary) << bytes;
+  return folder.file(name);
+}
+
+// Some steps of the preset with everything that is suggested.
+RunConfig trained(const DataSuit& suit) {
+  std::vector<std::string> sets = sets_for(suit, suit.kinds.front());
+  sets.insert(sets.end(), suit.more.begin(), suit.more.end());
+  for (const char* quick :
+       {"train.epochs=0", "train.steps=2", "train.batch=4", "train.eval_every=0", "train.checkpoint_every=0", "train.threads=1"})
+    sets.emplace_back(quick);
+  SessionStart start;
+  start.config = load_config(suit.preset, sets);
+  EXPECT_EQ(start.config.model.kind, suit.kinds.front());
+  Session session(start);
+  session.join();
+  EXPECT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message << ": " << session.latest()->error_why;
+  return load_config(suit.preset, sets_for(suit, suit.kinds.front()));
+}
+
+std::string texts(const std::string& header) {
+  std::string out = header + "\n";
+  for (int i = 0; i < 40; ++i)
+    out += std::to_string(i) + "\tthe first text of row " + std::to_string(i) + "\ta second one\t" + (i % 2 ? "yes" : "no") + "\n";
+  return out;
+}
+
+TEST(DataSuit, TextsAndPairsOfTexts) {
+  const test::Folder folder;
+  const DataSuit suit = suit_data(write(folder, "a.tsv", texts("id\tbody\trest\tanswer")));
+  EXPECT_EQ(suit.preset, "encoder2-nli");
+  EXPECT_EQ(suit.about, "40 texts (body), 2 classes (answer)");
+  const RunConfig config = trained(suit);
+  EXPECT_EQ(config.data.text_column, "body");
+  EXPECT_EQ(config.data.label_column, "answer");
+  EXPECT_EQ(config.model.classes, 2);
+  const DataSuit pair = suit_data(write(folder, "b.tsv", texts("id\tsentence1\tsentence2\tanswer")));
+  EXPECT_EQ(pair.about, "40 pairs of texts (sentence1, sentence2), 2 classes (answer)");
+  trained(pair);
+}
+
+TEST(DataSuit, ImagesAndRunningText) {
+  const test::Folder folder;
+  const DataSuit images = suit_data("fashion-mnist-demo");
+  EXPECT_EQ(images.preset, "mlp-fashion");
+  const RunConfig config = trained(images);
+  EXPECT_EQ(config.model.mlp.inputs, 784);
+  EXPECT_EQ(config.model.classes, 10);
+  // A model of another kind that takes images gets its own settings of them.
+  const std::vector<std::string> of_cnn = sets_for(images, "cnn");
+  EXPECT_NE(std::find(of_cnn.begin(), of_cnn.end(), "model.cnn.height=28"), of_cnn.end());
+  EXPECT_EQ(std::count_if(of_cnn.begin(), of_cnn.end(), [](const std::string& set) { return set.starts_with("model.mlp"); }), 0);
+  std::string words;
+  for (int i = 0; i < 4000; ++i) words += "word " + std::to_string(i) + (i % 9 ? " " : "\n");
+  const DataSuit text = suit_data(write(folder, "train.txt", words));
+  EXPECT_EQ(text.preset, "llama-10m");
+  EXPECT_EQ(load_config(text.preset, text.sets).data.set, folder.file("train.txt"));
+}
+
+TEST(DataSuit, WhatHasNoLabelSaysSo) {
+  const test::Folder folder;
+  const auto refused = [&](const std::string& path) {
+    try {
+      suit_data(path);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused(write(folder, "a.csv", "note,number\na b c,1\nd e f,2\n")), "a.csv has no column with labels");
+  EXPECT_NE(refused(folder.file("nothing.csv")).find("there is no data at"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace comera
