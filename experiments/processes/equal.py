@@ -14,7 +14,7 @@ import sys
 import stored
 
 PARTS = ["--set", "train.micro_batches=4", "--set", "train.threads=1", "--set", "train.eval_every=0"]
-STEPS = {"presets": 6, "methods": 30}
+STEPS = {"presets": 3, "methods": 30}
 # The default of a preset is refused on several processes: running statistics of batch norm.
 INSTEAD = {"cnn-fashion": ["--set", "model.cnn.norm=group"]}
 

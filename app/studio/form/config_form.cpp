@@ -560,6 +560,8 @@ class Form : public PathVisitor {
     };
     show(form_.problems);
     show(form_.outlook_problems);
+    if (path == "data.set")
+      if (const std::optional<Problem> problem = data_problem(form_)) show({*problem});
   }
 
   // A combo box; each choice has its help below.

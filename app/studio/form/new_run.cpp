@@ -312,8 +312,6 @@ void new_seed(UiState& ui) {
   form_changed(ui, "train.seed");
 }
 
-namespace {
-// Why the model cannot train on the data set, once its facts are known.
 std::optional<Problem> data_problem(const NewRun& form) {
   const DataFacts* facts = form.facts();
   if (!facts) return {};
@@ -325,7 +323,6 @@ std::optional<Problem> data_problem(const NewRun& form) {
   }
   return {};
 }
-}  // namespace
 
 std::vector<Problem> blocking_problems(const NewRun& form) {
   std::vector<Problem> all = form.problems;

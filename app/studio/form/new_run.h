@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -130,6 +131,8 @@ void new_seed(UiState& ui);
 // Sets a field from JSON text; a value of another type is ignored.
 void set_field(UiState& ui, const std::string& path, const std::string& json);
 
+// Why the model cannot train on the data set; null while its facts are not known.
+std::optional<Problem> data_problem(const NewRun& form);
 // All problems that prevent the start, each with the path of its field.
 std::vector<Problem> blocking_problems(const NewRun& form);
 // Starts the run with these values, or lists the problems and scrolls to the first one.
