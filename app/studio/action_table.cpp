@@ -6,6 +6,7 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/dueling.h"
 #include "app/studio/frame.h"
 #include "app/studio/newcomer.h"
 #include "app/studio/panels.h"
@@ -120,8 +121,8 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
        .why_not = no_duel(ui),
        .about = "Trains the same network under the ticked methods, one run after another, and compares them.",
        .scope = KeyScope::form});
-  const char* no_stop = !ui.dueling ? "No duel is training" : ui.dueling->stopping ? "The duel is stopping" : "";
-  add({.id = "duel.stop", .title = "Stop the duel with checkpoint", .act = stop_duel, .why_not = no_stop});
+  const char* no_stop = !trains_queue(ui, kDuelNoun) ? "No duel is training" : ui.queue->stopping ? "The duel is stopping" : "";
+  add({.id = "duel.stop", .title = "Stop the duel with checkpoint", .act = stop_queue, .why_not = no_stop});
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
   const bool trains = run || ui.training();
   const int64_t more = offered_steps(ui);

@@ -48,7 +48,7 @@ bool UiState::training() const { return (live && !live->view().ended()) || !endi
 bool UiState::busy() const {
   if (!ending.empty() || load_request != 0 || reproducing || timeline.playing || exports.busy() || dialogs.desktop) return true;
   if (plots.smoothing_left || compare.plots.smoothing_left || timeline.clock_left) return true;
-  if (dueling && live && live->view().ended()) return true;  // its next run begins when the thread of this one has ended
+  if (queue && live && live->view().ended()) return true;  // its next run begins when the thread of this one has ended
   return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
 }
 
@@ -267,7 +267,7 @@ void read_again_when_it_changed(UiState& ui) {
 
 void autosave(UiState& ui) {
   const double minutes = ui.settings.autosave_minutes;
-  if (ui.dueling && ui.dueling->live == ui.live.get()) return;  // a run with an edit is none of the duel any more
+  if (ui.queue && ui.queue->live == ui.live.get()) return;  // a run with an edit is none of the queue any more
   if (!ui.live || ui.live->view().ended() || minutes <= 0 || ui.live->view().config.train.checkpoint_minutes == minutes) return;
   ui.live->edit("train.checkpoint_minutes", csv_number(minutes));
 }
@@ -661,7 +661,7 @@ void tick(UiState& ui) {
   tick_runs(ui);
   tick_exports(ui);
   tick_dense_twin(ui);
-  tick_duel(ui);
+  tick_queue(ui);
   if (compare_shown(ui)) tick_compare(ui);
   tick_form(ui);
   tick_dialogs(ui);

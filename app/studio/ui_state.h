@@ -15,7 +15,6 @@
 #include "app/studio/compare/compare.h"
 #include "app/studio/desktop_theme.h"
 #include "app/studio/dialogs.h"
-#include "app/studio/dueling.h"
 #include "app/studio/form/new_run.h"
 #include "app/studio/key_bindings.h"
 #include "app/studio/log_file.h"
@@ -24,6 +23,7 @@
 #include "app/studio/parts/plots.h"
 #include "app/studio/parts/text_filter.h"
 #include "app/studio/reopening.h"
+#include "app/studio/run_queue.h"
 #include "app/studio/runs/run_table.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/checkpoint_values.h"
@@ -226,11 +226,11 @@ struct UiState {
   std::string store_path;              // "" = nothing is stored
   std::unique_ptr<StoreClient> store;  // null: there is no list of runs
   std::function<std::unique_ptr<RunLink>(SessionStart)> open_session = start_session;
-  SessionStart last_start;           // the request that started the newest session
-  std::string dense_twin_of;         // id of the run whose dense twin is `live`; both are compared at its end; "" = `live` is not a twin
-  std::unique_ptr<Dueling> dueling;  // null: no duel is trained
-  std::vector<std::string> sets;     // path=value for every run that is started here
-  std::function<void()> wake;        // requests a frame; callable from any thread
+  SessionStart last_start;          // the request that started the newest session
+  std::string dense_twin_of;        // id of the run whose dense twin is `live`; both are compared at its end; "" = `live` is not a twin
+  std::unique_ptr<RunQueue> queue;  // null: no runs are trained one after another
+  std::vector<std::string> sets;    // path=value for every run that is started here
+  std::function<void()> wake;       // requests a frame; callable from any thread
 
   std::unique_ptr<LiveRun> live;                 // the run that trains in this window
   std::vector<std::unique_ptr<LiveRun>> ending;  // replaced runs that still write their last checkpoint

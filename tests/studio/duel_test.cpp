@@ -5,6 +5,7 @@
 #include "app/format.h"
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
+#include "app/studio/dueling.h"
 #include "app/studio/parts/named_items.h"
 #include "core/session/session.h"
 #include "core/store/run_reader.h"
@@ -87,7 +88,7 @@ class DuelWindow : public StoreStage {
     return rows;
   }
   bool ends() {
-    return until([&] { return !ui().dueling; });
+    return until([&] { return !ui().queue; });
   }
 
   std::vector<NamedItem> items_;
@@ -142,7 +143,7 @@ TEST_F(DuelWindow, SaysWhyItCannotStart) {
   settle();
   EXPECT_NE(no_duel(ui()).find("refuse every chosen method"), std::string::npos);
   start_duel(ui());
-  EXPECT_FALSE(ui().dueling);
+  EXPECT_FALSE(ui().queue);
 }
 
 TEST_F(DuelWindow, StartsTheFirstRunThatIsMissing) {
@@ -161,7 +162,7 @@ TEST_F(DuelWindow, StartsTheFirstRunThatIsMissing) {
   EXPECT_EQ(stage_->started.tags, std::vector<std::string>{kDuelTag});
   EXPECT_EQ(stage_->started.store, store_);
   EXPECT_TRUE(stage_->started.resume_run.empty());
-  EXPECT_EQ(duel_progress(*ui().dueling), "2 of 2: galore seed " + std::to_string(methods[1].runs[0].train.seed));
+  EXPECT_EQ(queue_progress(*ui().queue), "2 of 2: galore seed " + std::to_string(methods[1].runs[0].train.seed));
   EXPECT_EQ(ui().layout, "train");
 }
 
@@ -171,8 +172,8 @@ TEST_F(DuelWindow, TrainsEachRunOnceAndOpensTheComparison) {
   ui().form.duel.seeds = 2;
   train();
   perform(ui(), "duel.start");
-  ASSERT_TRUE(ui().dueling);
-  ASSERT_TRUE(until([&] { return !ui().dueling; }));
+  ASSERT_TRUE(ui().queue);
+  ASSERT_TRUE(until([&] { return !ui().queue; }));
   std::vector<RunRow> runs = stored();
   ASSERT_EQ(runs.size(), 4u);
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -203,7 +204,7 @@ TEST_F(DuelWindow, StopsWithACheckpointAndContinues) {
   train();
   start_duel(ui());
   ASSERT_TRUE(until([&] { return ui().live && ui().live->view().snapshot->step > 2; }));
-  stop_duel(ui());
+  stop_queue(ui());
   ASSERT_TRUE(ends());
   std::vector<RunRow> runs = stored();
   ASSERT_EQ(runs.size(), 1u) << "the duel has stopped";
@@ -227,7 +228,7 @@ TEST_F(DuelWindow, AnotherRunEndsIt) {
   stage_->script = std::make_shared<Script>();
   ASSERT_TRUE(start_preset(ui(), "demo"));
   stage_->frames();
-  EXPECT_FALSE(ui().dueling);
+  EXPECT_FALSE(ui().queue);
   EXPECT_EQ(stage_->started.config.name, "demo");
 }
 

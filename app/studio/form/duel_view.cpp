@@ -22,14 +22,14 @@ void say(const std::string& text, ImU32 color) {
 }
 
 void progress(UiState& ui) {
-  const bool stopping = ui.dueling->stopping;
+  const bool stopping = ui.queue->stopping;
   if (button("Stop###duel-stop", {.icon = Icon::stop,
                                   .enabled = !stopping,
                                   .tooltip = "Stops the run that trains with a checkpoint; the same duel continues it",
                                   .keys = ui.settings.keys.of("duel.stop"),
                                   .why_not = "Waits for the checkpoint"}))
-    stop_duel(ui);
-  const std::string text = (stopping ? "Stopping at " : "Training ") + duel_progress(*ui.dueling);
+    stop_queue(ui);
+  const std::string text = (stopping ? "Stopping at " : "Training ") + queue_progress(*ui.queue);
   beside_or_below(ImGui::CalcTextSize(text.c_str()).x);
   ImGui::AlignTextToFramePadding();
   say(text, theme().text);
@@ -84,7 +84,7 @@ void summary(const UiState& ui) {
 }  // namespace
 
 void draw_duel_controls(UiState& ui) {
-  if (ui.dueling) return progress(ui);
+  if (trains_queue(ui, kDuelNoun)) return progress(ui);
   DuelPlan& plan = ui.form.duel;
   if (button("All###duel-all", {.tooltip = "All methods into the duel"})) choose_all_for_duel(plan, true);
   beside_or_below(button_width("None", {}));

@@ -83,16 +83,12 @@ std::vector<Item> items_of(const UiState& ui) {
     std::snprintf(reading, sizeof reading, "reading the run: %.0f %%", 100 * ui.store->progress());
     all.push_back({.id = "reading", .text = reading, .rank = 1, .color = theme().accent, .icon = Icon::clock});
   }
-  if (ui.dueling)
-    all.push_back({.id = "duel",
-                   .text = "duel " + duel_progress(*ui.dueling),
-                   .tip = "The duel: the same network under several methods. Opens its form",
+  if (ui.queue)
+    all.push_back({.id = ui.queue->order.noun.c_str(),
+                   .text = ui.queue->order.noun + " " + queue_progress(*ui.queue),
+                   .tip = "Runs that are trained one after another. Opens the form",
                    .rank = 1,
-                   .act =
-                       [](UiState& state) {
-                         state.form.methods.shown = true;
-                         open_form(state);
-                       },
+                   .act = ui.queue->order.open_form,
                    .color = theme().accent,
                    .icon = Icon::play});
   if (!ui.runs->read_only.empty())
