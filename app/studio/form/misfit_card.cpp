@@ -14,7 +14,7 @@
 namespace comera::studio {
 namespace {
 
-std::string size_text(int64_t bytes) { return mebibytes(static_cast<double>(bytes)); }
+std::string needed_text(int64_t bytes) { return mebibytes(static_cast<double>(bytes)); }
 
 std::vector<Purpose> largest_first(const MemoryByPurpose& memory) {
   std::vector<Purpose> order;
@@ -27,8 +27,8 @@ std::vector<Purpose> largest_first(const MemoryByPurpose& memory) {
 std::string why_text(const MemoryByPurpose& memory) {
   const std::vector<Purpose> order = largest_first(memory);
   if (order.empty()) return "";
-  std::string text = "Most of it: " + std::string(look_of(order[0]).title) + " " + size_text(memory[order[0]]);
-  if (order.size() > 1) text += ", " + std::string(look_of(order[1]).title) + " " + size_text(memory[order[1]]);
+  std::string text = "Most of it: " + std::string(look_of(order[0]).title) + " " + needed_text(memory[order[0]]);
+  if (order.size() > 1) text += ", " + std::string(look_of(order[1]).title) + " " + needed_text(memory[order[1]]);
   return text;
 }
 
@@ -66,7 +66,7 @@ void breakdown(const MemoryByPurpose& planned, int64_t available) {
     const PurposeLook look = look_of(purpose);
     if (shown % 2 == 1 && width >= 2 * em(11)) ImGui::SameLine(left + column);
     color_mark(look.color);
-    text_dim(std::string(look.title) + " " + size_text(planned[purpose]));
+    text_dim(std::string(look.title) + " " + needed_text(planned[purpose]));
     if (++shown == 6) break;  // the rest is small
   }
 }
@@ -77,7 +77,7 @@ const Remedy* buttons(const MemoryMisfit& misfit) {
   for (const Remedy& remedy : misfit.remedies) {
     const std::string count = thousands(static_cast<double>(remedy.to));
     const std::string words = remedy.title + " " + count + " instead of " + thousands(static_cast<double>(remedy.from));
-    const std::string needs = size_text(remedy.bytes) + (remedy.fits ? ", fits" : ", still too much");
+    const std::string needs = needed_text(remedy.bytes) + (remedy.fits ? ", fits" : ", still too much");
     const bool first = &remedy == misfit.remedies.data() && remedy.fits;
     const ButtonLook look{.icon = remedy.fits ? Icon::check : Icon::warning, .primary = first, .tooltip = "Sets this value in the form"};
     std::string label = words;
@@ -116,7 +116,7 @@ void draw_form_misfit(UiState& ui) {
     card_title("Does not fit into memory");
     ImGui::PopStyleColor();
     push_small();
-    line("The run needs " + size_text(misfit->planned.total()) + ", and " + size_text(misfit->available) + " are free", theme().text);
+    line("The run needs " + needed_text(misfit->planned.total()) + ", and " + needed_text(misfit->available) + " are free", theme().text);
     line(why_text(misfit->planned), theme().dim);
     breakdown(misfit->planned, misfit->available);
     ImGui::Dummy({0, em(0.1f)});

@@ -10,6 +10,7 @@
 #include <optional>
 #include <regex>
 
+#include "app/format.h"
 #include "app/studio/runs/run_fields.h"
 #include "core/base/json.h"
 #include "core/config/config.h"
