@@ -5,35 +5,13 @@
 
 #include "app/format.h"
 #include "app/studio/dueling.h"
+#include "app/studio/form/queue_controls.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {
 namespace {
-
-void say(const std::string& text, ImU32 color) {
-  ImGui::PushTextWrapPos(0);
-  ImGui::PushStyleColor(ImGuiCol_Text, color);
-  ImGui::TextUnformatted(text.c_str());
-  ImGui::PopStyleColor();
-  ImGui::PopTextWrapPos();
-  name_item("says:" + text);
-}
-
-void progress(UiState& ui) {
-  const bool stopping = ui.queue->stopping;
-  if (button("Stop###duel-stop", {.icon = Icon::stop,
-                                  .enabled = !stopping,
-                                  .tooltip = "Stops the run that trains with a checkpoint; the same duel continues it",
-                                  .keys = ui.settings.keys.of("duel.stop"),
-                                  .why_not = "Waits for the checkpoint"}))
-    stop_queue(ui);
-  const std::string text = (stopping ? "Stopping at " : "Training ") + queue_progress(*ui.queue);
-  beside_or_below(ImGui::CalcTextSize(text.c_str()).x);
-  ImGui::AlignTextToFramePadding();
-  say(text, theme().text);
-}
 
 void memory_field(DuelPlan& plan) {
   const float width = em(7);
@@ -65,26 +43,26 @@ void start_button(UiState& ui) {
 
 void summary(const UiState& ui) {
   const DuelPlan& plan = ui.form.duel;
-  if (plan.chosen.empty()) return say("Tick methods to train the same network under each", theme().dim);
-  if (!plan.problem.empty()) return say(plan.problem, theme().bad);
+  if (plan.chosen.empty()) return text_wrapped("Tick methods to train the same network under each", theme().dim);
+  if (!plan.problem.empty()) return text_wrapped(plan.problem, theme().bad);
   const auto planned = std::count_if(plan.chosen.begin(), plan.chosen.end(), [&](const std::string& id) { return plan.find(id); });
   const auto trained = static_cast<size_t>(std::count_if(plan.chosen.begin(), plan.chosen.end(), [&](const std::string& id) {
     const DuelMethod* method = plan.find(id);
     return method && method->trains();
   }));
   if (const size_t left = plan.chosen.size() - static_cast<size_t>(planned); left > 0)
-    return say("Planning " + counted(static_cast<int64_t>(left), "method") + " of the duel", theme().dim);
+    return text_wrapped("Planning " + counted(static_cast<int64_t>(left), "method") + " of the duel", theme().dim);
   const std::string memory = plan.bytes > 0 ? ", at most " + mebibytes(static_cast<double>(plan.bytes)) + " each" : "";
   const std::string left = trained < plan.chosen.size() ? ", " + std::to_string(plan.chosen.size() - trained) + " not trained" : "";
-  say(counted(static_cast<int64_t>(trained) * plan.seeds, "run") + " of " + counted(static_cast<int64_t>(trained), "method") + memory +
-          left,
-      theme().dim);
+  text_wrapped(counted(static_cast<int64_t>(trained) * plan.seeds, "run") + " of " + counted(static_cast<int64_t>(trained), "method") +
+                   memory + left,
+               theme().dim);
 }
 
 }  // namespace
 
 void draw_duel_controls(UiState& ui) {
-  if (trains_queue(ui, kDuelNoun)) return progress(ui);
+  if (trains_queue(ui, kDuelNoun)) return draw_queue_progress(ui, "duel.stop");
   DuelPlan& plan = ui.form.duel;
   if (button("All###duel-all", {.tooltip = "All methods into the duel"})) choose_all_for_duel(plan, true);
   beside_or_below(button_width("None", {}));

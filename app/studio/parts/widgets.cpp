@@ -484,6 +484,15 @@ void text_dim(const std::string& text) {
   ImGui::PopStyleColor();
 }
 
+void text_wrapped(const std::string& text, ImU32 color) {
+  ImGui::PushTextWrapPos(0);
+  ImGui::PushStyleColor(ImGuiCol_Text, color);
+  ImGui::TextUnformatted(text.c_str());
+  ImGui::PopStyleColor();
+  ImGui::PopTextWrapPos();
+  name_item("says:" + text);
+}
+
 void text_right(const std::string& text, float right, ImU32 color) {
   const float width = ImGui::CalcTextSize(text.c_str()).x;
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - width));

@@ -101,6 +101,7 @@ float banner_height(const std::string& text, float width);  // height at this wi
 
 void small_beside(const std::string& text, ImU32 color);  // after SameLine(): small text, aligned to the baseline of normal text
 void text_dim(const std::string& text);
+void text_wrapped(const std::string& text, ImU32 color);  // up to the right end of the window
 void text_right(const std::string& text, float right, ImU32 color);
 // Text, cut with an ellipsis if it is too wide; the tooltip then has the whole text.
 void text_fit(const std::string& text, float width, ImU32 color);
