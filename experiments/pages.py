@@ -36,6 +36,7 @@ FORMS = {
     "misfit": ["method.weights=dense", "model.mlp.hidden=[65536,65536]"],
     "invalid": ["train.batch=0"],
 }
+SWEEP = ["train.lr=3e-3", "train.batch=48", "train.schedule=cosine"]
 DIVERGE = ["train.lr=10", "train.lr_core=10", "train.warmup=0", "method.comera.train_ranks=false",
            f"model.mlp.hidden={[784] * 8}"]
 WHOLE = ["--size", "1600x4400"]  # nothing to scroll
@@ -99,7 +100,8 @@ def pages(runs):
     for name, settings in FORMS.items():
         found[f"new-{name}"] = ["--layout", "new", *words(settings)]
         found[f"new-{name}-whole"] = ["--layout", "new", *words(settings), *WHOLE]
-    for name in ("replay-fork", "live-controls", "dialog-help.keys", "dialog-file.settings"):
+    found["new-sweep"] = ["--layout", "new", *words(SWEEP), *do("form.sweep", "sweep.vary_changed")]
+    for name in ("new-sweep", "replay-fork", "live-controls", "dialog-help.keys", "dialog-file.settings"):
         found[f"{name}-whole"] = [*found[name], *WHOLE]
     return found
 

@@ -15,6 +15,7 @@
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/timeline.h"
+#include "app/studio/sweeping.h"
 #include "core/base/error.h"
 
 namespace comera::studio {
@@ -98,6 +99,25 @@ void add_ways_on(const UiState& ui, std::vector<Action>& all) {
       "Computes all steps again and compares every stored value, bit for bit.");
 }
 
+void add_sweep(const UiState& ui, std::vector<Action>& all) {
+  const auto add = [&](Action action) {
+    action.menu = Menu::run;
+    all.push_back(std::move(action));
+  };
+  add({.id = "sweep.start",
+       .title = "Start the sweep in the form",
+       .act = start_sweep,
+       .why_not = no_sweep(ui),
+       .about = "Trains every combination of the values of the settings that vary, one run after another, and compares them."});
+  const char* no_stop = !trains_queue(ui, kSweepNoun) ? "No sweep is training" : ui.queue->stopping ? "The sweep is stopping" : "";
+  add({.id = "sweep.stop", .title = "Stop the sweep with checkpoint", .act = stop_queue, .why_not = no_stop});
+  add({.id = "sweep.save", .title = "Save the file of the sweep in the form", .act = save_sweep, .why_not = no_sweep_file(ui)});
+  add({.id = "sweep.compare",
+       .title = "Compare the runs of the sweep in the form",
+       .act = compare_sweep,
+       .why_not = no_sweep_comparison(ui)});
+}
+
 void add_run(const UiState& ui, std::vector<Action>& all) {
   const auto add = [&](Action action) {
     action.menu = Menu::run;
@@ -123,6 +143,7 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
        .scope = KeyScope::form});
   const char* no_stop = !trains_queue(ui, kDuelNoun) ? "No duel is training" : ui.queue->stopping ? "The duel is stopping" : "";
   add({.id = "duel.stop", .title = "Stop the duel with checkpoint", .act = stop_queue, .why_not = no_stop});
+  add_sweep(ui, all);
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
   const bool trains = run || ui.training();
   const int64_t more = offered_steps(ui);
@@ -278,6 +299,21 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
              if (state.form.methods.shown) open_form(state);
            },
        .checked = ui.form.methods.shown});
+  add({.id = "form.sweep",
+       .title = "New run: sweep",
+       .act =
+           [](UiState& state) {
+             state.form.sweep.shown = !state.form.sweep.shown;
+             if (state.form.sweep.shown) open_form(state);
+           },
+       .checked = ui.form.sweep.shown});
+  const bool sweeps = ui.layout == "new" && shows_sweep(ui.form);
+  add({.id = "sweep.vary_changed",
+       .title = "New run: vary the changed settings in the sweep",
+       .act = [](UiState& state) { vary_changed(state.form); },
+       .why_not = !sweeps                   ? "Only in the form of a new run, with its sweep shown"
+                  : ui.form.changed.empty() ? "No setting is changed"
+                                            : ""});
   const bool choosing = ui.layout == "new" && ui.form.methods.shown && !ui.form.fork;
   const auto choose = [&](const char* id, const char* title, bool all_of_them) {
     add({.id = id,

@@ -12,6 +12,7 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
+#include "app/studio/form/sweep_card.h"
 #include "app/studio/parts/widgets.h"
 #include "core/base/path_visitor.h"
 #include "core/config/suggest.h"
@@ -369,21 +370,31 @@ class Form : public PathVisitor {
     bool beside;
   };
 
-  // Draws the label and moves to the place of the control.
-  Place begin_row(const std::string& title, const std::string& path, bool edited) {
+  // Draws the label and moves to the place of the control. `told_path`: in the tooltip.
+  Place begin_row(const std::string& title, const std::string& path, const std::string& told_path, bool edited) {
     Place at{ImGui::GetCursorPosX(), ImGui::GetCursorPosY(), room(), 0, 0, 0, false};
     const float sign = ImGui::GetFrameHeight() + em(0.2f), card = card_width_ - em(1.6f), indent = card - at.full, gap = em(0.8f);
     at.beside = card > em(24);
     at.label = at.beside ? std::clamp(card * 0.38f, em(10), em(15)) - indent : at.full;
     at.width = at.beside ? std::clamp(at.full - at.label - gap - sign, em(6), em(20)) : at.full - sign;
     at.control = at.beside ? at.left + at.label + gap : at.left;
+    if (shows_sweep(form_)) draw_sweep_tick(form_, path);
     ImGui::AlignTextToFramePadding();
     ImGui::PushFont(edited ? fonts().bold : fonts().text, 0);
-    text_fit(title, at.label, theme().text);
+    text_fit(title, at.label - (ImGui::GetCursorPosX() - at.left), theme().text);
     ImGui::PopFont();
-    told(path.c_str(), path);
+    told(told_path.c_str(), told_path);
     if (at.beside) ImGui::SetCursorPos({at.control, at.top});
     return at;
+  }
+
+  // Null: the setting of a row does not vary in the sweep. Three share the row of the size target.
+  const VariedSetting* varied_at(const std::string& path) const {
+    if (!shows_sweep(form_)) return nullptr;
+    if (path != kTargets[0].path) return form_.sweep.find(path);
+    for (const Target& one : kTargets)
+      if (const VariedSetting* varied = form_.sweep.find(one.path)) return varied;
+    return nullptr;
   }
 
   // Buttons next to the control, and the help text below, where no tooltip hides it.
@@ -403,7 +414,11 @@ class Form : public PathVisitor {
       told("live", "Can change while the run trains");
     }
     ImGui::SetCursorPos({at.left, below - em(0.2f)});
-    if (!lower_case(info.title).starts_with(lower_case(help))) {  // else it says nothing new
+    if (const VariedSetting* varied = varied_at(path)) {
+      push_small();
+      text_fit("In the sweep: " + varied->text, at.full, theme().accent);
+      ImGui::PopFont();
+    } else if (!lower_case(info.title).starts_with(lower_case(help))) {  // else it says nothing new
       push_small();
       text_fit(help, at.full, theme().dim);
       ImGui::PopFont();
@@ -419,7 +434,7 @@ class Form : public PathVisitor {
     if (prefix_.empty() && !in_card_) begin_top("run", "Run");
     const bool edited = form_.is_changed(path);
     ImGui::PushOverrideID(ImHashStr(path.c_str(), 0, window_));  // the same id for every place of the row
-    const Place at = begin_row(title_with_unit(info), path, edited);
+    const Place at = begin_row(title_with_unit(info), path, path, edited);
     const float top = ImGui::GetCursorPosY();
     ImGui::BeginGroup();
     if (path == form_.jump && form_.jump_frames == 1) ImGui::SetKeyboardFocusHere();
@@ -444,7 +459,9 @@ class Form : public PathVisitor {
     const bool edited = std::any_of(std::begin(kTargets), std::end(kTargets), is_edited);
     ComeraConfig& comera = form_.config.method.comera;
     const SizeTarget shown = linked_target(comera, form_.forecast.get());
-    const Place at = begin_row("Size target", "method.comera.target, target_mib or target_compression", edited);
+    const auto in_effect = std::find_if(std::begin(kTargets), std::end(kTargets), [&](const Target& one) { return comera.*one.value > 0; });
+    const std::string swept = (in_effect == std::end(kTargets) ? std::begin(kTargets) : in_effect)->path;
+    const Place at = begin_row("Size target", swept, "method.comera.target, target_mib or target_compression", edited);
     const float top = ImGui::GetCursorPosY(), gap = em(0.3f), width = std::floor((at.width - 2 * gap) / 3);
     for (const Target& one : kTargets) {
       ImGui::PushOverrideID(ImHashStr(one.path, 0, window_));

@@ -200,6 +200,7 @@ void tick_form(UiState& ui) {
   }
   tick_methods(ui);
   tick_duel_plan(ui);
+  tick_form_sweep(ui);
   if (const auto measured = form.meter->latest(); measured && form.measuring && measured->number == form.meter_number) {
     form.measuring = false;
     form.measure_problem = measured->answer.problem;
@@ -265,8 +266,8 @@ const DataFacts* NewRun::facts() const {
 
 bool NewRun::all_looked() const {
   const auto pace_there = pacer ? pacer->latest() : nullptr;
-  return ready && !looking && (!methods.shown || (methods.done() && duel.done())) && (data_wanted.set.empty() || facts()) && pace_there &&
-         pace_there->number == pace_number;
+  return ready && !looking && (!methods.shown || (methods.done() && duel.done())) && (!shows_sweep(*this) || is_known(*this)) &&
+         (data_wanted.set.empty() || facts()) && pace_there && pace_there->number == pace_number;
 }
 
 void measure_form(UiState& ui) {

@@ -10,6 +10,7 @@
 #include "app/studio/background.h"
 #include "app/studio/form/data_facts.h"
 #include "app/studio/form/duel_plan.h"
+#include "app/studio/form/form_sweep.h"
 #include "app/studio/form/memory_fit.h"
 #include "app/studio/form/method_memory.h"
 #include "app/studio/form/pace.h"
@@ -81,6 +82,7 @@ struct NewRun {
   bool looking = false;  // the current config is not checked yet
   MethodMemory methods;  // plans of all methods
   DuelPlan duel;         // of chosen methods
+  FormSweep sweep;       // of chosen settings
 
   std::vector<DataFacts> known_data;                  // data sets that were read, including the last requested one
   std::map<std::string, std::vector<int64_t>> modes;  // by path: modes that are chosen automatically where the setting is empty

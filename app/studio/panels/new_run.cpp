@@ -13,6 +13,7 @@
 #include "app/studio/form/config_form.h"
 #include "app/studio/form/method_memory_view.h"
 #include "app/studio/form/misfit_card.h"
+#include "app/studio/form/sweep_card.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
@@ -39,7 +40,7 @@ void choose_source(UiState& ui) {
 // In narrow windows the forecast is above the settings instead of next to them.
 bool stacked() { return ImGui::GetMainViewport()->Size.x < em(44); }
 
-void toolbar(UiState& ui) {
+void source_and_search(UiState& ui) {
   NewRun& form = ui.form;
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   const bool wide = ImGui::GetContentRegionAvail().x > em(64), narrow = stacked();
@@ -388,6 +389,7 @@ void start_card(UiState& ui) {
     ImGui::SetClipboardText(form_command(form, ui.store_path).c_str());
     toast(ui, Level::good, "Command copied");
   }
+  draw_sweep_switch(ui);
   end_card();
 }
 
@@ -399,7 +401,7 @@ void draw_new_run(UiState& ui) {
   const float indent = std::floor((full - wide) / 2);
   if (indent > 0) ImGui::Indent(indent);
   ImGui::BeginChild("new-run-page", {wide, 0}, ImGuiChildFlags_NavFlattened);
-  toolbar(ui);
+  source_and_search(ui);
   ImGui::Dummy({0, em(0.1f)});
   if (!form.ready) {
     if (begin_card("card-not-ready")) {
@@ -412,6 +414,7 @@ void draw_new_run(UiState& ui) {
   } else if (stacked()) {
     ImGui::BeginChild("settings", {0, 0}, ImGuiChildFlags_NavFlattened);
     start_card(ui);
+    draw_sweep_card(ui);
     draw_form_misfit(ui);
     if (form.listing) problem_list(ui);
     forecast_card(ui);
@@ -425,6 +428,7 @@ void draw_new_run(UiState& ui) {
     ImGui::SameLine(0, gap);
     ImGui::BeginChild("outlook", {0, 0}, ImGuiChildFlags_NavFlattened);
     start_card(ui);
+    draw_sweep_card(ui);
     draw_form_misfit(ui);
     if (form.listing) problem_list(ui);
     forecast_card(ui);

@@ -224,6 +224,33 @@ class Scenarios(WindowTest):
         studio.ask_to_close()
         self.assertEqual(studio.end(), 0, studio.said())
 
+    def test_a_sweep_of_the_form_is_that_of_the_command_line(self):
+        quick = {"train.threads": 1, "train.steps": 4, "train.eval_every": 0, "train.max_steps_per_s": 0}
+        studio = self.open("--layout", "new", *[word for path, value in quick.items() for word in ("--set", f"{path}={value}")])
+        studio.click("sweep")
+        studio.key("ctrl+f")
+        studio.type("train.lr")
+        studio.click("vary:train.lr")
+        for box, values in (("values:train.lr", "1e-3, 3e-3"), ("values:seeds", "1, 2")):
+            studio.click(box)
+            studio.key("ctrl+a")
+            studio.type(values)
+        studio.see("says:4 runs of 2 points")
+        studio.see("says:Largest planned peak .*")
+        studio.picture("sweep-planned")
+        studio.click("sweep-save")
+        saved = until(lambda: next(self.folder.rglob("sweep.json"), None), "the file of the sweep")
+        # One run by the command line; the window trains the others.
+        self.comera("sweep", saved, "--task", 0, "--quiet")
+        studio.see("says:4 runs of 2 points, 1 trained already")
+        studio.click("sweep-start")
+        status = lambda: [row[0] for row in self.query("SELECT status FROM runs")]
+        until(lambda: status() == ["finished"] * 4, lambda: f"four finished runs: {status()}")
+        swept = json.loads(self.comera("sweep", saved, "--json"))
+        runs = [run for point in swept["points"] for run in point["runs"]]
+        self.assertEqual([run["status"] for run in runs], ["finished"] * 4)
+        self.assertEqual(len(status()), 4, "the command line trained nothing again")
+
     def test_the_window_opens_as_it_was_closed(self):
         for name in ("one", "two"):
             self.comera("train", "demo", "--steps", 20, "--name", name, *SHORT)
