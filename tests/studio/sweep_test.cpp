@@ -171,9 +171,11 @@ TEST_F(SweepWindow, IsFilledInWithTheMouse) {
   EXPECT_TRUE(says("Left out: batch=15 micro_batches=2: ")) << "a batch of 15 has no halves";
   EXPECT_FALSE(says("Left out: 2 points")) << "one a reason";
   std::pair<int64_t, std::string> most;
-  for (const SweepPoint& point : points_of_file())
-    if (!point.runs.empty())
-      most = std::max(most, {make_forecast(point.runs[0]).memory.total(), text_of(point.settings, {"train.batch", "train.micro_batches"})});
+  for (const SweepPoint& point : points_of_file()) {
+    if (point.runs.empty()) continue;
+    const std::string values = comera::text_of(point.settings, {"train.batch", "train.micro_batches"});
+    most = std::max(most, std::make_pair(make_forecast(point.runs[0]).memory.total(), values));
+  }
   EXPECT_TRUE(says("Largest planned peak " + mebibytes(static_cast<double>(most.first)) + " (" + most.second + ")"));
   EXPECT_EQ(stage_->overflowing(), Texts{});
   click("vary:train.batch");
@@ -274,7 +276,7 @@ TEST_F(SweepWindow, TrainsEachRunOnceAndOpensTheComparison) {
   // Once more: nothing is left to train.
   open_form(ui());
   settle();
-  EXPECT_EQ(sweep().runs_over(), 4);
+  EXPECT_TRUE(stage_->until([&] { return sweep().runs_over() == 4; }));  // as soon as the list of runs has the last one's end
   const LiveRun* last = ui().live.get();
   start_sweep(ui());
   ASSERT_TRUE(ends());

@@ -69,7 +69,10 @@ void source_and_search(UiState& ui) {
   const float width = std::max(em(6), std::min(em(20), right - ImGui::GetCursorPosX()));
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - width));
   ImGui::SetNextItemWidth(std::max(em(3), right - ImGui::GetCursorPosX()));
-  if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
+  if (std::exchange(ui.find, false)) {
+    ImGui::SetWindowFocus();  // from the column beside, whose window would keep the keyboard
+    ImGui::SetKeyboardFocusHere();
+  }
   char text[128];
   std::snprintf(text, sizeof text, "%s", form.search.c_str());
   if (ImGui::InputTextWithHint("##search", with_key(ui.settings.keys, "Search settings", "view.find").c_str(), text, sizeof text))
