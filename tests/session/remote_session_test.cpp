@@ -126,14 +126,14 @@ bool until_done(const RemoteSession& session, Ticket ticket) {
 
 TEST(RemoteSession, IsWatchedAndToldAsOneOfThisProgram) {
   Folder folder, other;
-  RemoteSession session(start_in(folder), program(kServes));
-  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step > 0; }));
-  ASSERT_TRUE(until_done(session, session.post(PauseCommand{})));
+  SessionStart start = start_in(folder);
+  start.paused = true;
+  RemoteSession session(start, program(kServes));
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
   ASSERT_TRUE(until_done(session, session.post(EditCommand{"train.batch", "8"})));
   EXPECT_NE(session.latest()->last_refusal, "");
-  const int64_t at = session.latest()->step;
-  ASSERT_TRUE(until_done(session, session.post(StepCommand{2})));
-  ASSERT_TRUE(until(session, [&](const Snapshot& s) { return s.step == std::min<int64_t>(80, at + 2); }));
+  session.post(StepCommand{5});
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 5 && s.phase == Phase::paused; }));
   session.post(ResumeCommand{});
   ASSERT_TRUE(test::wait_for([&] { return session.ended(); }, 60));
   const auto last = session.latest();
