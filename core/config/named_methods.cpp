@@ -158,7 +158,6 @@ void compose(MethodConfig& config, const Composition& made) {
   config.stash = "exact";
   config.optimizer = "adamw";
   config.update = "after";
-  config.waist = false;
   config.wta.ratio = 1;
   FieldValues values;
   for (const Part& part : parts())
@@ -166,6 +165,7 @@ void compose(MethodConfig& config, const Composition& made) {
   for (const Part* part : made.parts) values.insert(part->values.begin(), part->values.end());
   if (!made.rule.empty()) values[made.optimizer->id + ".rule"] = made.rule;
   set_field_values(fields_of(config), values);
+  if (config.weights != "tt") config.waist = false;  // what it saves is small there, and takes time
   if (made.rule.starts_with("adafactor") && config.adafactor.beta1 == 0) config.adafactor.beta1 = kMomentInside;
   if (config.adam.eps == eps) config.adam.eps = config.chosen().eps;
   config.name.clear();
