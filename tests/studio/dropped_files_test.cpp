@@ -186,7 +186,8 @@ TEST_F(DroppedFiles, ATableOfTextsBringsThePresetAndItsColumns) {
     csv += std::to_string(i) + "," + topic + ",\"" + note + ", and more\"\n";
     jsonl += R"({"about": ")" + note + R"(", "topic": ")" + topic + "\"}\n";
   }
-  for (const auto& [path, text] : {std::pair(write("notes.csv", csv), "note"), {write("notes.jsonl", jsonl), "about"}}) {
+  for (const auto& [file, text] : {std::pair(write("notes.csv", csv), "note"), {write("notes.jsonl", jsonl), "about"}}) {
+    const std::string path = file;  // lambdas of Clang 14 cannot take a part of a pair
     open_form(ui(), "demo");
     ASSERT_TRUE(stage_.until([&] { return ui().form.ready; }));
     drop({path});
