@@ -132,7 +132,7 @@ int show(const Context& context, const DataSpec& spec, int64_t rows, int64_t len
 // The command that trains on data that nobody has described.
 int suggest(const Context& context, const std::string& path) {
   const DataSuit suit = suit_data(path);
-  std::vector<std::string> sets = sets_for(suit, suit.kinds.front());
+  std::vector<std::string> sets = sets_for(suit, load_config(suit.preset, {}));
   sets.insert(sets.end(), suit.more.begin(), suit.more.end());
   std::string command = "comera train " + suit.preset;
   for (const std::string& set : sets) command += " --set " + shell_word(set);

@@ -103,11 +103,10 @@ void tell_model(UiState& ui, const OpenAnswer& answer) {
 // With the preset that suits the data, where that of the form takes other ones; a config or a fork that the form has stays.
 void fill_form(UiState& ui, const OpenAnswer& answer) {
   const NewRun& form = ui.form;
-  const std::vector<std::string>& kinds = answer.suit.kinds;
-  const bool takes = form.ready && std::find(kinds.begin(), kinds.end(), form.config.model.kind) != kinds.end();
+  const bool suits = form.ready && takes(form.config, answer.suit);
   const bool is_preset =
       !form.ready || (!form.fork && std::find(form.presets.begin(), form.presets.end(), form.source) != form.presets.end());
-  const bool switches = !takes && is_preset;
+  const bool switches = !suits && is_preset;
   open_form(ui, switches ? answer.suit.preset : "");
   ui.dialogs.data_for_form = answer.question.path;
   ui.dialogs.suit_for_form = answer.suit;
@@ -125,8 +124,8 @@ void tick_form_data(UiState& ui) {
   std::vector<Problem> problems;
   config.data.set = data;
   config.data.text_column.clear(), config.data.second_column.clear(), config.data.label_column.clear();
-  const bool suits = std::find(suit.kinds.begin(), suit.kinds.end(), config.model.kind) != suit.kinds.end();
-  std::vector<std::string> sets = suits ? sets_for(suit, config.model.kind) : std::vector<std::string>();
+  const bool suits = takes(config, suit);
+  std::vector<std::string> sets = suits ? sets_for(suit, config) : std::vector<std::string>();
   if (suits) sets.insert(sets.end(), suit.more.begin(), suit.more.end());
   for (const std::string& set : sets) {
     const size_t equals = set.find('=');

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/config/config.h"
 #include "core/data/datasets.h"
 #include "core/data/mapped_file.h"
+#include "core/train/batch_fit.h"
 
 namespace comera {
 namespace {
@@ -54,7 +54,6 @@ void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns) 
   const DatasetInfo& info = data.info();
   const int64_t length = usual_length(data);
   suit.preset = "encoder2-nli";
-  suit.kinds = {"encoder"};
   if (!columns.first.empty()) suit.sets.push_back(text_set("data.text_column", columns.first));
   if (!columns.second.empty()) suit.sets.push_back(text_set("data.second_column", columns.second));
   if (!columns.label.empty()) suit.sets.push_back(text_set("data.label_column", columns.label));
@@ -70,7 +69,6 @@ void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns) 
 
 void suit_images(DataSuit& suit, const DatasetInfo& info, bool folder) {
   suit.preset = folder ? "cnn-fashion" : "mlp-fashion";
-  suit.kinds = folder ? std::vector<std::string>{"cnn", "mlp", "vit"} : std::vector<std::string>{"mlp", "cnn", "vit"};
   suit.sets.push_back(set("model.classes", info.classes));
   suit.sets.push_back(set("model.mlp.inputs", info.height * info.width * info.channels));
   for (const std::string model : {"model.cnn.", "model.vit."}) {
@@ -97,8 +95,7 @@ std::unique_ptr<Dataset> open_with_columns(DataSpec& spec, const std::string& fi
   const std::string name = path.filename().string();
   spec.columns = TextLayout::guess(name, MappedFile(file).bytes());
   if (spec.columns.label.empty())
-    throw Error(ErrorCode::config, name + " has no column with labels",
-                "a label has few different values, each of which comes again",
+    throw Error(ErrorCode::config, name + " has no column with labels", "a label has few different values, each of which comes again",
                 "name it: data.label_column, or train a language model on a .txt file");
   return open_dataset(spec);
 }
@@ -111,31 +108,33 @@ DataSuit suit_data(const std::string& path) {
   DataSpec spec{.path = path, .assets = assets_folder()};
   const std::string file = find_data_file(spec);
   const std::unique_ptr<Dataset> data = open_with_columns(spec, file);
-  const DatasetInfo& info = data->info();
+  const DatasetInfo& info = suit.info = data->info();
   if (info.fields.find("pixels")) {
     suit_images(suit, info, std::filesystem::is_directory(file));
   } else if (!info.tables.empty()) {
     suit.preset = "dlrm-criteo";
-    suit.kinds = {"dlrm"};
     suit.sets.push_back("model.dlrm.tables=" + list_of(info.tables));
     suit.about = std::to_string(info.rows) + " rows of a click log, " + std::to_string(info.tables.size()) + " categories";
   } else if (info.classes > 0) {
     suit_text(suit, *data, spec.columns);
   } else {
     suit.preset = "llama-10m";
-    suit.kinds = {"decoder"};
     suit.about = "a text for a language model";
   }
   return suit;
 }
 
-std::vector<std::string> sets_for(const DataSuit& suit, const std::string& kind) {
+bool takes(const RunConfig& config, const DataSuit& suit) {
+  const std::optional<Misfit> found = misfit(batch_layout(config.model), suit.info);
+  return !found || found->filled;
+}
+
+std::vector<std::string> sets_for(const DataSuit& suit, const RunConfig& config) {
+  RunConfig copy = config;
+  const UnusedSettings unused = unused_settings(fields_of(copy));
   std::vector<std::string> sets;
-  for (const std::string& set : suit.sets) {
-    const bool of_a_kind = std::any_of(suit.kinds.begin(), suit.kinds.end(),
-                                       [&](const std::string& other) { return other != kind && set.starts_with("model." + other + "."); });
-    if (!of_a_kind) sets.push_back(set);
-  }
+  for (const std::string& set : suit.sets)
+    if (!unused.contains(set.substr(0, set.find('=')))) sets.push_back(set);
   return sets;
 }
 

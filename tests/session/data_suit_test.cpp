@@ -14,18 +14,18 @@ std::string write(const test::Folder& folder, const std::string& name, const std
 
 // Some steps of the preset with everything that is suggested.
 RunConfig trained(const DataSuit& suit) {
-  std::vector<std::string> sets = sets_for(suit, suit.kinds.front());
+  std::vector<std::string> sets = sets_for(suit, load_config(suit.preset, {}));
   sets.insert(sets.end(), suit.more.begin(), suit.more.end());
   for (const char* quick :
        {"train.epochs=0", "train.steps=2", "train.batch=4", "train.eval_every=0", "train.checkpoint_every=0", "train.threads=1"})
     sets.emplace_back(quick);
   SessionStart start;
   start.config = load_config(suit.preset, sets);
-  EXPECT_EQ(start.config.model.kind, suit.kinds.front());
+  EXPECT_TRUE(takes(start.config, suit));
   Session session(start);
   session.join();
   EXPECT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message << ": " << session.latest()->error_why;
-  return load_config(suit.preset, sets_for(suit, suit.kinds.front()));
+  return load_config(suit.preset, sets_for(suit, load_config(suit.preset, {})));
 }
 
 std::string texts(const std::string& header) {
@@ -57,7 +57,9 @@ TEST(DataSuit, ImagesAndRunningText) {
   EXPECT_EQ(config.model.mlp.inputs, 784);
   EXPECT_EQ(config.model.classes, 10);
   // A model of another kind that takes images gets its own settings of them.
-  const std::vector<std::string> of_cnn = sets_for(images, "cnn");
+  const std::vector<std::string> of_cnn = sets_for(images, load_config("cnn-fashion", {}));
+  EXPECT_TRUE(takes(load_config("cnn-fashion", {}), images));
+  EXPECT_FALSE(takes(load_config("encoder2-nli", {}), images));
   EXPECT_NE(std::find(of_cnn.begin(), of_cnn.end(), "model.cnn.height=28"), of_cnn.end());
   EXPECT_EQ(std::count_if(of_cnn.begin(), of_cnn.end(), [](const std::string& set) { return set.starts_with("model.mlp"); }), 0);
   std::string words;
