@@ -41,7 +41,8 @@ RATES = ("train.lr", "train.lr_core", "train.lr_rank")
 
 def comera(*args):
     done = subprocess.run([str(COMERA), *map(str, args), "--json", "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return done.returncode, json.loads(done.stdout) if done.stdout.strip() else {}, done.stderr
+    document = json.loads(done.stdout) if done.stdout.strip() else {}
+    return done.returncode, document, document.get("error", {}).get("message", done.stderr)
 
 
 def all_methods(network):
