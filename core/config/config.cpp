@@ -320,9 +320,10 @@ std::vector<Problem> config_problems(const RunConfig& config) {
                         ""});
   if (config.train.batch % config.train.micro_batches != 0)
     problems.push_back({"train.micro_batches", "must divide train.batch " + std::to_string(config.train.batch), ""});
-  if (config.method.weights == "lte" && config.part_batch() % config.method.lte.heads != 0)
+  if (const int64_t heads = heads_of_part(config.method.lte.heads, 0, config.train.micro_batches).count;
+      config.method.weights == "lte" && config.part_batch() % heads != 0)
     problems.push_back({"method.lte.heads",
-                        "must divide the " + std::to_string(config.part_batch()) +
+                        std::to_string(heads) + " must divide the " + std::to_string(config.part_batch()) +
                             " examples of a micro-batch (train.batch / train.micro_batches): each head has an equal share",
                         "use another train.batch, or fewer heads"});
   for (const Refusal& refusal : kRefusals)

@@ -75,6 +75,17 @@ struct LoraConfig {
 };
 
 // As LoRA, in heads that see different examples and are merged into the matrix from time to time (METHODS.md 4.2).
+// Of LTE: head h sees the h-th of H equal runs of the examples of a whole batch. So one of M equal parts of a batch is of a run of heads,
+// or of one head alone; where neither number divides the other, each part is cut among all heads.
+struct HeadsOfPart {
+  int64_t first, count;
+};
+inline HeadsOfPart heads_of_part(int64_t heads, int64_t part, int64_t parts) {
+  if (heads % parts == 0) return {part * (heads / parts), heads / parts};
+  if (parts % heads == 0) return {part / (parts / heads), 1};
+  return {0, heads};
+}
+
 struct LteConfig {
   int64_t heads = 1;
   int64_t rank = 8;

@@ -20,13 +20,14 @@ struct Ctx {
   Tensor step;     // StepScalars block
   Tensor results;  // StepResults block
   DType dtype = DType::f32;
-  bool training = true;        // false: no dropout, nothing is kept
-  Sequences sequences = {};    // of the batch, for attention
-  GradTaker* taker = nullptr;  // of gradients that are given (grads.h)
-  bool forgets = false;        // the first pass of a block that is computed twice: nothing is kept
+  bool training = true;         // false: no dropout, nothing is kept
+  Sequences sequences = {};     // of the batch, for attention
+  GradTaker* taker = nullptr;   // of gradients that are given (grads.h)
+  bool forgets = false;         // the first pass of a block that is computed twice: nothing is kept
+  int64_t part = 0, parts = 1;  // of the batch, in training
 
   // The same pass with another stash.
-  Ctx over(Stash& other) const { return {ops, arena, other, step, results, dtype, training, sequences, taker, forgets}; }
+  Ctx over(Stash& other) const { return {ops, arena, other, step, results, dtype, training, sequences, taker, forgets, part, parts}; }
 
   bool keeps() const { return training && !forgets; }  // a backward pass follows
 

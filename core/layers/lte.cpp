@@ -1,4 +1,4 @@
-// LoRA-the-Explorer on one device (METHODS.md 4.2). In training head h sees its own examples, the h-th of H equal runs of rows of x:
+// LoRA-the-Explorer (METHODS.md 4.2). In training head h sees its own examples, an equal run of rows of x (heads_of_part()):
 //   y_h = base(x_h) + s [(x_h A_h^T) B_h^T - (x_h A'_h^T) B'_h^T], s = alpha / r,
 // where A', B' are the factors that the last merge added to W. Evaluation computes base(x) alone. Merges: core/methods/lte.cpp.
 #include "core/layers/lte.h"
@@ -34,16 +34,17 @@ class LteLinear final : public Layer {
 
   Tensor forward(Ctx& ctx, Tensor x) override {
     if (!ctx.training) return base_->forward(ctx, std::move(x));
-    CHECK(x.size(0) % heads_ == 0, x.size(0) << " rows for " << heads_ << " heads");
+    const auto [first, count] = here_ = heads_of_part(heads_, ctx.part, ctx.parts);
+    CHECK(x.size(0) % count == 0, x.size(0) << " rows for " << count << " heads");
     // Sampled rows would not say which head they are of.
-    if (ctx.keeps()) kept_ = ctx.stash.keep(ctx, slot_, x, heads_ == 1 ? Use::product : Use::other);
+    if (ctx.keeps()) kept_ = ctx.stash.keep(ctx, slot_, x, count == 1 ? Use::product : Use::other);
     Tensor h = ctx.temp({x.size(0), a_->shape[1]}, "lte x A^T"), merged = ctx.temp(h.shape(), "lte merged x A^T");
-    for (int64_t head = 0; head < heads_; ++head) {
+    for (int64_t head = first; head < first + count; ++head) {
       ctx.ops.gemm(part(h, head), part(x, head), false, head_of(a_->value, head), true);
       ctx.ops.gemm(part(merged, head), part(x, head), false, head_of(merged_a_->value, head), true);
     }
     Tensor y = base_->forward(ctx, std::move(x));
-    for (int64_t head = 0; head < heads_; ++head) {
+    for (int64_t head = first; head < first + count; ++head) {
       ctx.ops.gemm(part(y, head), part(h, head), false, head_of(b_->value, head), true, scale_, 1);
       ctx.ops.gemm(part(y, head), part(merged, head), false, head_of(merged_b_->value, head), true, -scale_, 1);
     }
@@ -53,9 +54,12 @@ class LteLinear final : public Layer {
 
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into) override {
     CHECK(kept_, "backward of an LTE layer without its forward");
+    const auto [first, count] = here_;
     Tensor da = grad_room(ctx, *a_), db = grad_room(ctx, *b_), dh = ctx.temp(h_.shape(), "lte dh"),
            dmerged = ctx.temp(h_.shape(), "lte merged dh");
-    for (int64_t head = 0; head < heads_; ++head) {
+    if (count < heads_)
+      for (const Tensor& of_other_heads : {da, db}) ctx.ops.fill(of_other_heads, 0);
+    for (int64_t head = first; head < first + count; ++head) {
       ctx.ops.gemm(head_of(db, head), part(dy, head), true, part(h_, head), false, scale_);
       ctx.ops.gemm(part(dh, head), part(dy, head), false, head_of(b_->value, head), false, scale_);
       ctx.ops.gemm(part(dmerged, head), part(dy, head), false, head_of(merged_b_->value, head), false, -scale_);
@@ -63,11 +67,12 @@ class LteLinear final : public Layer {
     h_ = {};
     {
       const Tensor rows = rows_for(ctx, kept_, dh), x = ctx.stash.load(ctx, slot_, kept_);
-      for (int64_t head = 0; head < heads_; ++head) ctx.ops.gemm(head_of(da, head), part(rows, head), true, part(x, head), false);
+      for (int64_t head = first; head < first + count; ++head)
+        ctx.ops.gemm(head_of(da, head), part(rows, head), true, part(x, head), false);
     }
     kept_ = {};
     Tensor dx = base_->backward(ctx, std::move(dy), std::move(into));
-    for (int64_t head = 0; head < heads_; ++head) {
+    for (int64_t head = first; head < first + count; ++head) {
       ctx.ops.gemm(part(dx, head), part(dh, head), false, head_of(a_->value, head), false, 1, 1);
       ctx.ops.gemm(part(dx, head), part(dmerged, head), false, head_of(merged_a_->value, head), false, 1, 1);
     }
@@ -79,8 +84,8 @@ class LteLinear final : public Layer {
  private:
   // The rows that a head sees.
   Tensor part(const Tensor& x, int64_t head) const {
-    const int64_t rows = x.size(0) / heads_;
-    return x.rows(head * rows, rows);
+    const int64_t rows = x.size(0) / here_.count;
+    return x.rows((head - here_.first) * rows, rows);
   }
 
   const double scale_;
@@ -88,8 +93,9 @@ class LteLinear final : public Layer {
   const std::unique_ptr<Layer> base_;
   Param *a_ = nullptr, *b_ = nullptr, *merged_a_ = nullptr, *merged_b_ = nullptr;
   StashSlot slot_;
+  HeadsOfPart here_{0, 1};  // of the pass under way
   Kept kept_;
-  Tensor h_;  // x_h A_h^T of all heads (T, r)
+  Tensor h_;  // x_h A_h^T of these heads (T, r)
 };
 
 class LteForm final : public FrozenForm {

@@ -29,6 +29,13 @@ void Lte::after_step(int64_t step, const StepResults&, const std::vector<double>
   });
 }
 
+std::vector<Param*> Lte::blocks_of(int64_t parts) const {
+  std::vector<Param*> factors;
+  if (config_.heads > 1 && config_.heads % parts == 0)
+    for (const LteMatrix& matrix : matrices_) factors.insert(factors.end(), {matrix.a, matrix.b});
+  return factors;
+}
+
 void Lte::merge(Ops& ops) const {
   for (const LteMatrix& matrix : matrices_) {
     const int64_t heads = matrix.a->shape[0];

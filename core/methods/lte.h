@@ -14,6 +14,9 @@ class Lte final : public Method {
 
   void attach(TrainingRun& run) override { run_ = &run; }
   bool waits_for(int64_t step) const override { return step % config_.merge_every == 0; }
+  bool calls_differ(int64_t parts) const override { return heads_of_part(config_.heads, 0, parts).count < config_.heads; }
+  std::vector<Param*> blocks_of(int64_t parts) const override;
+  int64_t read_every() const override { return config_.merge_every; }
   void after_step(int64_t step, const StepResults& results, const std::vector<double>& mail) override;
 
   // W += mean over the heads of s (B A - B' A'), then A' = A and B' = B.

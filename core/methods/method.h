@@ -78,7 +78,13 @@ class Method {
   virtual void after_step(int64_t step, const StepResults& results, const std::vector<double>& mail) {}
   virtual void know(int64_t step) {}
   virtual bool waits_for(int64_t step) const { return false; }  // for the results of a step, before anything else is issued
-  virtual void report(int64_t step) {}                          // tells of everything, as at a start
+  // Whether the calls of the backward and forward pass are others for each of `parts` parts of a batch (Ctx::part).
+  virtual bool calls_differ(int64_t parts) const { return false; }
+  // Parameters in as many equal blocks of rows: the gradient of block i is that of part i, or 0. Between two steps after which these are
+  // read (every `read_every()`), processes that compute the parts need not know the blocks of others.
+  virtual std::vector<Param*> blocks_of(int64_t parts) const { return {}; }
+  virtual int64_t read_every() const { return 0; }
+  virtual void report(int64_t step) {}  // tells of everything, as at a start
 
   // ---- live settings ----
   // A live change, of its own settings or those of `config`: Error(usage) as apply_edit(), and then nothing has changed. Returns the value

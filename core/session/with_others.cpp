@@ -83,6 +83,8 @@ class Follower {
       trainer_->restore(argument);
     else if (call == "edit")
       trainer_->edit(argument, value);
+    else if (call == "collect")
+      trainer_->collect();
     else if (call == "guard_growth")
       trainer_->guard_growth();
     else if (call == "step")

@@ -173,8 +173,15 @@ void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state,
   writer.finish(path);
 }
 
-void Trainer::save(const std::string& path) {
+void Trainer::collect() {
   drain();
+  if (!engine_.has_blocks()) return;
+  tell_call("collect");
+  engine_.collect_blocks();
+}
+
+void Trainer::save(const std::string& path) {
+  collect();
   Json state = state_.to_json();
   engine_.method().save(state);
   if (method_changes_) {

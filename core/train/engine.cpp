@@ -60,6 +60,8 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
   if (others_) {
     check_shared();
     shared_.emplace(*others_, parts());
+    // The norm of all gradients would need those of others.
+    if (optimizer_->by_entries() && config_.train.clip_norm == 0) blocks_ = method_->blocks_of(parts());
   }
   place_data();
   place_tables();
@@ -271,6 +273,8 @@ void Engine::allocate() {
 
 Ctx Engine::context(Arena& arena, bool training) {
   Ctx ctx{device_.ops(), arena, *stash_, scalars_, results_, config_.dtype(), training, {}};
+  ctx.part = part_;
+  ctx.parts = parts();
   if (layout_.has_tokens()) ctx.sequences = {batch_.at("starts"), batch_.at("lengths"), batch_.longest};
   return ctx;
 }
@@ -451,13 +455,14 @@ class Refreshed {
 // `first`: the first part that this process computes; sums of gradients then begin with 0.
 void Engine::grad_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first, bool op_by_op) {
   scalars.part = static_cast<uint64_t>(part);
+  part_ = part;
   const double wait = now_ms();
   const Batch& batch = next();
   const double start = turn_ms_ = now_ms();
   waited_ms_ += start - wait;
   tokens_ += batch.tokens;
   upload(batch, scalars, first);
-  if (first && parts() > 1) clear_gradients();
+  if (first && parts() > 1) part < (others_ ? others_->processes() : parts()) ? clear_gradients() : clear_gradients_but_blocks();
   grad_.run(op_by_op);
   forward_ms_ += std::max(0.0, turn_ms_ - start);
 }
@@ -475,7 +480,9 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   StepResults results;
   forward_ms_ = waited_ms_ = others_ms_ = 0;
   tokens_ = 0;
-  const bool eager = op_by_op || early;
+  const bool one_part = parts() == (others_ ? others_->processes() : 1);  // of this process
+  const bool eager = op_by_op || early || (!one_part && method_->calls_differ(parts()));
+  const int64_t sent = others_ ? others_->sent_bytes() : 0;
   if (others_) share_parts(next, scalars, eager);
   for (int64_t part = 0; !others_ && part < parts(); ++part) grad_part(next, scalars, part, part == 0, eager);
   if (reduces()) reduce_.run(op_by_op);
@@ -488,7 +495,10 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
     if (refreshes && !early) refresh_with([&](Ctx& ctx) { optimizer_->refresh(ctx, params_.params(), scalars.optimizer_step); });
     update = now_ms();
     update_.run(op_by_op);
+    if (has_blocks() && static_cast<int64_t>(scalars.step) % method_->read_every() == 0)
+      for (const Param* param : blocks_) shared_->collect(device_, param->value);
   }
+  if (others_) shared_step_.sent_bytes = others_->sent_bytes() - sent;
   profiling.done();
   if (waits) device_.synchronize();
   times_ = waits ? StepTimes{given, refresh_ms_, now_ms() - update, forward_ms_, others_ms_} : StepTimes{};

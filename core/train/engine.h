@@ -93,8 +93,13 @@ class Engine {
   const StepTimes& times() const { return times_; }               // of the last step issued; 0 where it was not waited for
   const SharedStep& shared_step() const { return shared_step_; }  // of the last step issued
   int64_t tokens() const { return tokens_; }                      // of the last step issued, in all parts
-  // Gradients that this process sends to others in a step, by the plan.
-  int64_t planned_traffic() const { return shared_ ? shared_->sent_bytes() : 0; }
+  // What this process sends to others by the plan, in bytes: in step `step`, and in the mean of all.
+  int64_t planned_traffic(int64_t step) const;
+  int64_t planned_traffic() const;
+  // Parameters of which some blocks are right in the process alone that trains them (Method::blocks_of), with their states, become right in
+  // all. All processes call it; false: there are none, and nothing is sent.
+  bool has_blocks() const { return !blocks_.empty(); }
+  void collect_blocks();
   // Whether Param::grad holds the gradient of the last step: not before the first, nor after the memory was taken anew.
   bool has_gradients() const { return has_gradients_; }
   // Every op of step() is told to it from now on, steps are not replayed meanwhile; null = none, and then nothing is
@@ -124,6 +129,8 @@ class Engine {
   void check_shared() const;
   void place_shared();
   std::vector<SharedGradients::Twice> used_twice() const;
+  bool is_block(const Param& param) const;
+  void clear_gradients_but_blocks();
   void grad_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first, bool op_by_op);
   void share_parts(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op);
   void add_results(const StepResults& part, StepResults& sum);
@@ -173,6 +180,8 @@ class Engine {
   Buffer step_memory_, workspace_memory_, data_memory_, table_memory_, shared_memory_, second_memory_;
   int64_t data_bytes_ = 0, table_bytes_ = 0, workspace_bytes_ = 0, second_bytes_ = 0;
   std::optional<SharedGradients> shared_;  // with others
+  std::vector<Param*> blocks_;             // whose gradients are not shared
+  int64_t part_ = 0;                       // of the batch, which is computed
   std::vector<char> host_memory_;          // of shared_, where the device has memory of its own
   DeviceBatch batch_;
   Tensor scalars_, results_, outputs_, one_;  // one_: (1), a gradient of logits for results of other processes

@@ -36,7 +36,56 @@ void Engine::place_shared() {
     param.second = Tensor(base ? base + second_bytes_ : nullptr, param.shape, config_.dtype());
     second_bytes_ += Arena::aligned(param.second.bytes());
   }
-  shared_->plan(params_.grads().count(), config_.dtype(), used_twice());
+  // With the gaps behind them, so that neighbours are one range.
+  std::vector<SharedGradients::Range> left_out;
+  std::vector<const Param*> in_order;
+  for (const Param& param : params_.params())
+    if (param.has_grad()) in_order.push_back(&param);
+  std::sort(in_order.begin(), in_order.end(), [](const Param* a, const Param* b) { return a->grad_place < b->grad_place; });
+  for (size_t i = 0; i < in_order.size() && has_blocks(); ++i) {
+    if (!is_block(*in_order[i])) continue;
+    const int64_t begin = in_order[i]->grad_place, end = i + 1 < in_order.size() ? in_order[i + 1]->grad_place : params_.grads().count();
+    if (!left_out.empty() && left_out.back().end == begin)
+      left_out.back().end = end;
+    else
+      left_out.push_back({begin, end});
+  }
+  shared_->plan(params_.grads().count(), config_.dtype(), used_twice(), left_out);
+}
+
+bool Engine::is_block(const Param& param) const { return std::find(blocks_.begin(), blocks_.end(), &param) != blocks_.end(); }
+
+// Those of earlier parts stay: each part has its own.
+void Engine::clear_gradients_but_blocks() {
+  if (!has_blocks()) return clear_gradients();
+  for (const Param& param : params_.params())
+    if (param.has_grad() && !is_block(param)) device_.ops().fill(Mat(param.grad, 1, param.grad.count()), 0);
+  for (const SharedGradients::Twice& twice : used_twice()) device_.ops().fill(twice.second, 0);
+}
+
+void Engine::collect_blocks() {
+  for (Param* param : blocks_) {
+    shared_->collect(device_, param->value);
+    optimizer_->states(*param, [&](const std::string&, Tensor& state) { shared_->collect(device_, state); });
+  }
+}
+
+namespace {
+int64_t bytes_of_blocks(const SharedGradients& shared, const std::vector<Param*>& blocks) {
+  int64_t sum = 0;
+  for (const Param* param : blocks) sum += shared.bytes_to_collect(param->value);
+  return sum;
+}
+}  // namespace
+
+int64_t Engine::planned_traffic(int64_t step) const {
+  if (!shared_) return 0;
+  return shared_->sent_bytes() + (has_blocks() && step % method_->read_every() == 0 ? bytes_of_blocks(*shared_, blocks_) : 0);
+}
+
+int64_t Engine::planned_traffic() const {
+  if (!shared_) return 0;
+  return shared_->sent_bytes() + (has_blocks() ? bytes_of_blocks(*shared_, blocks_) / method_->read_every() : 0);
 }
 
 std::vector<SharedGradients::Twice> Engine::used_twice() const {
@@ -62,7 +111,6 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
   StepResults sum;
   int64_t tokens = 0;
   shared_step_.compute_ms.assign(static_cast<size_t>(processes), 0);
-  const int64_t sent = others_->sent_bytes();
   for (int64_t round = 0; round < shared_->rounds(); ++round) {
     PartResults mine;
     tokens_ = 0;
@@ -89,7 +137,6 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
     }
     others_ms_ += now_ms() - computed;
   }
-  shared_step_.sent_bytes = others_->sent_bytes() - sent;
   tokens_ = tokens;
 }
 

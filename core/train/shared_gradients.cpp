@@ -10,7 +10,7 @@ constexpr int64_t kPiece = int64_t{1} << 16;  // numbers of a message to a proce
 SharedGradients::SharedGradients(Communicator& communicator, int64_t parts)
     : communicator_(communicator), parts_(parts), rounds_((parts + communicator.processes() - 1) / communicator.processes()) {}
 
-void SharedGradients::plan(int64_t count, DType dtype, const std::vector<Twice>& twice) {
+void SharedGradients::plan(int64_t count, DType dtype, const std::vector<Twice>& twice, const std::vector<Range>& left_out) {
   const int64_t processes = communicator_.processes(), size = static_cast<int64_t>(size_of(dtype));
   segments_.clear();
   int64_t begin = 0, kept = 0;
@@ -23,13 +23,22 @@ void SharedGradients::plan(int64_t count, DType dtype, const std::vector<Twice>&
     kept += slice;
     begin = end;
   };
+  auto range = left_out.begin();
+  const auto add_until = [&](int64_t end) {
+    for (; range != left_out.end() && range->begin < end; ++range) {
+      add(range->begin, false);
+      begin = range->end;
+    }
+    add(end, false);
+  };
   for (const Twice& param : twice) {
-    add(param.place, false);
+    add_until(param.place);
     add(param.place + param.count, true);
   }
-  add(count, false);
+  add_until(count);
   any_twice_ = !twice.empty();
   piece_ = std::min(slice_of(count), kPiece);
+  piece_bytes_ = piece_ * size;
   // Own pieces, those of all, those of second uses, and sums.
   bytes_ = ((any_twice_ ? 3 : 2) * processes * piece_ + (rounds_ > 1 ? kept : piece_)) * size;
 }
@@ -73,6 +82,21 @@ void SharedGradients::add_segment(Device& device, const Segment& segment, int64_
     each_piece(
         [&](int64_t place, int64_t first, int64_t count) { device.upload(segment.first.data<T>() + first, mine + place, count * size); });
   }
+}
+
+void SharedGradients::collect(Device& device, const Tensor& all) {
+  CHECK(all.size(0) % parts_ == 0, all.size(0) << " rows in " << parts_ << " blocks");
+  const int64_t processes = communicator_.processes(), block = all.bytes() / parts_;
+  char *values = static_cast<char*>(all.raw()), *mine = memory_, *theirs = memory_ + piece_bytes_;
+  for (int64_t first = 0; first < parts_; first += processes)
+    for (int64_t at = 0; at < block; at += piece_bytes_) {
+      const int64_t piece = std::min(piece_bytes_, block - at);
+      const int64_t own = first + communicator_.process();
+      if (own < parts_) device.download(mine, values + own * block + at, piece);
+      communicator_.gather(mine, theirs, piece);
+      for (int64_t p = 0; p < processes && first + p < parts_; ++p)
+        if (first + p != own) device.upload(values + (first + p) * block + at, theirs + p * piece, piece);
+    }
 }
 
 void SharedGradients::add(Device& device, int64_t round) {

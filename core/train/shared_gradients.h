@@ -21,8 +21,12 @@ class SharedGradients {
     int64_t place = 0, count = 0;
     Tensor second;
   };
-  // For the sum of `count` numbers, of which those of `twice` (ascending, apart) have a second gradient.
-  void plan(int64_t count, DType dtype, const std::vector<Twice>& twice);
+  struct Range {
+    int64_t begin, end;
+  };
+  // For the sum of `count` numbers, of which those of `twice` (ascending, apart) have a second gradient. Those `left_out` (likewise, of one
+  // gradient) stay what this process has.
+  void plan(int64_t count, DType dtype, const std::vector<Twice>& twice, const std::vector<Range>& left_out = {});
   int64_t bytes() const { return bytes_; }            // host memory
   int64_t sent_bytes() const { return sent_bytes_; }  // of a step, by this process to others (Communicator::sent_bytes)
   // From now on `memory`, of bytes(), serves to sum these: what was planned, with addresses.
@@ -31,6 +35,11 @@ class SharedGradients {
   int64_t rounds() const { return rounds_; }  // parts of a process at most
   // Adds the gradients of round `round`, that of process p being part round * P + p; after the last one `grads` is the sum, on all.
   void add(Device& device, int64_t round);
+
+  // Of `all`, one equal block of rows for each part of a batch: a block is that of the process which computes its part, on all.
+  void collect(Device& device, const Tensor& all);
+  // What this process sends for it.
+  int64_t bytes_to_collect(const Tensor& all) const { return rounds_ * (all.bytes() / parts_) * (communicator_.processes() - 1); }
 
  private:
   struct Segment {  // a run of the gradients
@@ -48,6 +57,7 @@ class SharedGradients {
   const int64_t parts_, rounds_;
   std::vector<Segment> segments_;
   int64_t piece_ = 0, bytes_ = 0, sent_bytes_ = 0;  // piece_: numbers a message at most
+  int64_t piece_bytes_ = 0;
   bool any_twice_ = false;
   char* memory_ = nullptr;
 };

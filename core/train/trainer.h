@@ -55,7 +55,7 @@ class Trainer : private TrainingRun {
  public:
   // `validation` may be null. Checks that data and model fit (classes, image size, vocabulary): Error(config).
   // `others`: processes that compute other parts of each batch (Engine); null: none. All make the same calls of start(), restore(), edit(),
-  // guard_growth() and step(), in the same order. Throws Error(config) on all where one has other data or settings.
+  // guard_growth(), collect() and step(), in the same order. Throws Error(config) on all where one has other data or settings.
   Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> validation, Device& device,
           TrainObserver& observer, Communicator* others = nullptr);
   ~Trainer() override;
@@ -101,8 +101,10 @@ class Trainer : private TrainingRun {
   const EvalRecord& last_eval() const { return last_eval_; }
   const StepRecord& last_step() const { return last_step_; }
 
-  // Checkpoints (checkpoint.cpp): the whole state, so that a restored run continues bit for bit.
+  // Checkpoints (checkpoint.cpp): the whole state, so that a restored run continues bit for bit. Where this process has not all of it, all
+  // call save(), or collect() in its place.
   void save(const std::string& path);
+  void collect();
   void restore(const std::string& path);  // instead of start()
   // Tells the observer of all ranks and the memory, as at a start.
   void report_all();

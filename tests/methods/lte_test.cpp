@@ -363,6 +363,28 @@ TEST(LteRun, OneHeadIsLora) {
   }
 }
 
+// Every head sees the same examples, in one part of the batch or in several.
+TEST(LteRun, PartsEqualTheWholeBatch) {
+  RunConfig config = lte_of(text_config(), 4);
+  config.train.precision = "f64";
+  config.train.batch = 16;
+  config.model.encoder.dropout = config.model.encoder.attention_dropout = 0;
+  config.method.adam.eps = 1e-4;
+  const auto values = [&](int64_t parts) {
+    config.train.micro_batches = parts;
+    const auto device = open_cpu_device(1);
+    Log log;
+    Trainer trainer(config, data_of(config), nullptr, *device, log);
+    trainer.start();
+    for (int step = 0; step < 7; ++step) trainer.step();
+    return values_of(trainer);
+  };
+  const auto whole = values(1);
+  for (const int64_t parts : {2, 4, 8})
+    for (const auto& [name, value] : values(parts))
+      EXPECT_LE(layer_test::relative_difference(value, whole.at(name)), 1e-9) << name << ", " << parts;
+}
+
 TEST(LteRun, GoesOnBetweenTwoMergesWithTheSameBytes) {
   for (const bool reset : {false, true})
     for (const int64_t parts : {1, 2}) {
@@ -424,8 +446,13 @@ TEST(LteRun, HeadsShareEveryMicroBatchEvenly) {
     EXPECT_TRUE(problems.empty() || (problems[0].path == "method.lte.heads" && !problems[0].hint.empty()));
     return problems.empty() ? "" : problems[0].text;
   };
-  config.train.micro_batches = 4;
-  EXPECT_NE(refusal(config).find("must divide the 2 examples"), std::string::npos) << refusal(config);
+  for (const int64_t parts : {2, 4, 8}) {  // of two heads, one, half of one
+    config.train.micro_batches = parts;
+    EXPECT_TRUE(config_problems(config).empty()) << parts;
+  }
+  config.train.batch = 9;
+  config.train.micro_batches = 3;
+  EXPECT_NE(refusal(config).find("4 must divide the 3 examples"), std::string::npos) << refusal(config);
   config.train.micro_batches = 1;
   config.train.batch = 6;
   EXPECT_NE(refusal(config).find("must divide the 6 examples"), std::string::npos) << refusal(config);

@@ -25,12 +25,13 @@ Trained trained(const RunConfig& config, const std::string& name, Communicator* 
   trainer.start();
   EXPECT_EQ(trainer.engine().memory().now().total(), planned);
   while (!trainer.finished()) {
-    const int64_t before = trainer.engine().planned_traffic();
+    const auto planned_traffic = [&](int64_t step) { return trainer.engine().planned_traffic(step); };
+    const int64_t before = planned_traffic(trainer.state().step + 1);
     one_step(trainer);
     EXPECT_EQ(trainer.engine().memory().now().total(), trainer.engine().planned().total());
     // Bonds grow before a step and are cut after it.
     const int64_t sent = trainer.engine().shared_step().sent_bytes;
-    EXPECT_TRUE(sent == before || sent == trainer.engine().planned_traffic()) << sent << " " << before;
+    EXPECT_TRUE(sent == before || sent == planned_traffic(trainer.state().step)) << sent << " " << before;
     EXPECT_EQ(sent > 0, others != nullptr);
     EXPECT_EQ(trainer.engine().shared_step().compute_ms.size(), others ? static_cast<size_t>(others->processes()) : 0);
   }
@@ -148,9 +149,65 @@ TEST(Processes, SumLargeGradients) {
   expect_same_bits(config, {2, 3});
 }
 
+// Heads of LTE whose factors processes send at merges alone.
+RunConfig heads_in_parts(int64_t heads, int64_t parts, int64_t steps = 20) {
+  RunConfig config = in_parts(text_config(), parts, steps);
+  config.method.weights = "lte";
+  config.method.lte.heads = heads;
+  config.method.lte.rank = 3;
+  config.method.lte.merge_every = 3;
+  config.train.batch = 24;
+  return config;
+}
+
+TEST(ProcessesOfHeads, HaveTheBitsOfOneProcess) {
+  for (const bool rest : {false, true})
+    for (const auto& [heads, parts, counts] :
+         {std::tuple<int, int, std::vector<int>>{4, 4, {2, 3, 4}}, {6, 3, {2, 3}}, {2, 4, {2, 3}}, {4, 3, {2}}}) {
+      SCOPED_TRACE(std::to_string(heads) + " heads, " + std::to_string(parts) + " parts" + (rest ? ", and the rest" : ""));
+      RunConfig config = heads_in_parts(heads, parts);
+      config.method.lte.rest = config.method.lte.reset = rest;
+      expect_same_bits(config, counts);
+    }
+}
+
+TEST(ProcessesOfHeads, OnDevicesThatAreLateOrCapture) {
+  expect_same_bits(heads_in_parts(4, 4), {2, 4}, [] { return std::make_unique<LaggingDevice>(2); });
+  expect_same_bits(heads_in_parts(4, 4), {2, 4}, [] { return std::make_unique<RecordingDevice>(); });
+}
+
+TEST(ProcessesOfHeads, SendFactorsAtMergesAlone) {
+  const auto planned = [](const RunConfig& config) {
+    return run_processes(2, [&](Communicator& others) {
+      const auto device = open_cpu_device(1);
+      const Engine engine(config, *device, &others);
+      int64_t factors = 0, sum = 0;
+      for (const Param& param : engine.params().params())
+        if (param.trainable && param.name.find(".lte.") != std::string::npos) factors += param.value.bytes();
+      const int64_t usual = engine.planned_traffic(1);
+      for (int64_t step = 1; step <= 3; ++step) sum += engine.planned_traffic(step);
+      EXPECT_EQ(engine.planned_traffic(2), usual);
+      EXPECT_EQ(engine.planned_traffic(), sum / 3);
+      EXPECT_EQ(engine.planned_traffic(3) - usual, engine.has_blocks() ? factors / 2 : 0) << "its own half";
+      throw std::runtime_error(engine.has_blocks() ? "at merges" : "in every step");
+    })[0];
+  };
+  RunConfig config = heads_in_parts(4, 2);
+  EXPECT_EQ(planned(config), "at merges");
+  config.method.optimizer = "lomo";
+  EXPECT_EQ(planned(config), "at merges");
+  config.train.clip_norm = 1;
+  EXPECT_EQ(planned(config), "in every step") << "the norm of all gradients";
+  config.train.clip_norm = 0;
+  config.method.optimizer = "adafactor";
+  EXPECT_EQ(planned(config), "in every step") << "states of all heads";
+  config.method.optimizer = "adamw";
+  config.method.lte.heads = 3;
+  EXPECT_EQ(planned(config), "in every step") << "every part is of every head";
+}
+
 // From a checkpoint of any number of processes any other number goes on.
-TEST(Processes, ResumeARunOfAnotherNumber) {
-  const RunConfig config = in_parts(text_config(), 4);
+void expect_to_go_on(const RunConfig& config) {
   const Trained alone = trained(config, "alone", nullptr);
   const auto half = file("half"), end = file("end");
   const auto one_process = [&](Communicator* others, int64_t from, int64_t until, const std::string& begin, const std::string& to) {
@@ -162,7 +219,7 @@ TEST(Processes, ResumeARunOfAnotherNumber) {
     else
       trainer.start();
     while (trainer.state().step < until) one_step(trainer);
-    if (!others || others->process() == 0) trainer.save(to);
+    !others || others->process() == 0 ? trainer.save(to) : trainer.collect();
   };
   const auto processes = [&](int count, int64_t from, int64_t until, const std::string& begin, const std::string& to) {
     if (count == 1) return one_process(nullptr, from, until, begin, to);
@@ -171,12 +228,15 @@ TEST(Processes, ResumeARunOfAnotherNumber) {
   };
   for (const auto& [before, after] : {std::pair(1, 2), std::pair(2, 1), std::pair(2, 3), std::pair(4, 3)}) {
     SCOPED_TRACE(std::to_string(before) + " to " + std::to_string(after));
-    processes(before, 0, 29, "", half);
-    processes(after, 29, kSteps, half, end);
+    processes(before, 0, config.train.steps / 2 - 1, "", half);
+    processes(after, config.train.steps / 2 - 1, config.train.steps, half, end);
     EXPECT_EQ(difference(alone.checkpoint, end), "");
   }
   for (const std::string& path : {alone.checkpoint, half, end}) std::filesystem::remove(path);
 }
+
+TEST(Processes, ResumeARunOfAnotherNumber) { expect_to_go_on(in_parts(text_config(), 4)); }
+TEST(ProcessesOfHeads, ResumeARunOfAnotherNumberBetweenMerges) { expect_to_go_on(heads_in_parts(4, 4, 24)); }
 
 std::vector<std::string> ends_of(int count, const std::function<RunConfig(int)>& config,
                                  const std::function<void(Trainer&, int)>& before_step = {},
