@@ -29,7 +29,13 @@ class Communicator {
     sent_bytes_ += bytes * (processes() - 1);
     do_gather(mine, all, bytes);
   }
-  // What this process has given to others by trade() and gather(). A library of MPI may pass some of it on through a third process.
+  // `data` (bytes) of process 0 goes to all.
+  void spread(void* data, int64_t bytes) {
+    if (process() == 0) sent_bytes_ += bytes * (processes() - 1);
+    do_spread(data, bytes);
+  }
+  // What this process has given to others by trade(), gather() and spread(). A library of MPI may pass some of it on through a third
+  // process.
   int64_t sent_bytes() const { return sent_bytes_; }
   // Ends all processes, where this one cannot reach the next exchange().
   [[noreturn]] virtual void abort(const std::string& why) = 0;
@@ -39,10 +45,12 @@ class Communicator {
   // Tells the others, in their next exchange(), why this process ends. Nothing where all know it already, or have ended().
   void fail(const Error& error) noexcept;
   void ended() { ended_ = true; }  // there is no exchange() any more
+  bool has_ended() const { return ended_; }
 
  protected:
   virtual void do_trade(const void* mine, void* all, int64_t bytes) = 0;
   virtual void do_gather(const void* mine, void* all, int64_t bytes) = 0;
+  virtual void do_spread(void* data, int64_t bytes) = 0;
   virtual std::vector<std::string> trade_texts(const std::string& mine) = 0;
 
  private:

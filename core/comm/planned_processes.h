@@ -18,6 +18,7 @@ class PlannedProcesses final : public Communicator {
  private:
   void do_trade(const void*, void*, int64_t) override { CHECK(false, "a plan sends nothing"); }
   void do_gather(const void*, void*, int64_t) override { CHECK(false, "a plan sends nothing"); }
+  void do_spread(void*, int64_t) override { CHECK(false, "a plan sends nothing"); }
   std::vector<std::string> trade_texts(const std::string&) override { CHECK(false, "a plan sends nothing"); }
 
   const int processes_;

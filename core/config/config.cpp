@@ -80,6 +80,16 @@ void length_fields(TrainConfig& c, FieldVisitor& v) {
           {.title = "Micro-batches",
            .help = "parts of a batch, computed one after another; their gradients are summed, activations take the memory of one part",
            .range = {1, 65536}});
+  v.field(
+      "sync_every", c.sync_every,
+      {.title = "Average every",
+       .symbol = "H",
+       .unit = "steps",
+       .help = "steps that each process makes with gradients of its own part of the batch, before all continue with the mean weights; "
+               "1: they share the gradients of every step",
+       .more = "There is one process for each micro-batch: those of mpirun -n P, or threads of this one. The mean is taken before "
+                   "evaluations, checkpoints, edits and cuts of ranks, too.",
+       .range = {1, 1e6}});
   v.field("clip_norm", c.clip_norm,
           {.title = "Gradient norm limit",
            .help = "gradients are scaled down to this Euclidean norm of all gradients together; 0: never",
@@ -293,6 +303,11 @@ constexpr Refusal kRefusals[] = {
      "backward: the norm of all gradients is known when they are gone", "use train.clip_norm 0, or update after"},
     {[](const RunConfig& c) { return updates_during_backward(c) && c.method.comera.mode == "paper" && uses(c, "method.comera"); },
      "method.update", "backward: the penalty on cores of the paper's mode is added to kept gradients", "use another mode, or update after"},
+    {[](const RunConfig& c) { return c.train.sync_every > 1 && c.method.weights == "lte"; }, "train.sync_every",
+     "above 1: heads of LTE are sent at their merges (method.lte.merge_every) as it is", "use 1"},
+    {[](const RunConfig& c) { return c.train.sync_every > 1 && c.method.weight_format != "full"; }, "train.sync_every",
+     "above 1: the mean of weights is rounded where they are not full, and small steps would be lost",
+     "use 1, or method.weight_format full"},
     {[](const RunConfig& c) { return c.method.weights == "lte" && c.method.weight_format != "full"; }, "method.weight_format",
      "not full: a merge of LTE adds a small product to a matrix once, and rounding would take it away", "use full"},
     {[](const RunConfig& c) { return c.method.weights == "lte" && c.method.lte.heads > 1 && c.data.pack; }, "method.lte.heads",

@@ -33,6 +33,7 @@ struct TrainConfig {
   double epochs = 3;
   int64_t batch = 32;
   int64_t micro_batches = 1;  // parts of a batch, computed one after another: gradients are summed
+  int64_t sync_every = 1;     // steps between two averages of what processes trained; 1: they share the gradients of every step
   double clip_norm = 0;       // largest norm of all gradients together; 0 = no limit
   int64_t seed = 1;
   double lr_core = 1e-4, lr_rank = 1e-3, lr = 5e-5;

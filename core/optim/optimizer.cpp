@@ -273,6 +273,11 @@ void Optimizer::states(Param& param, const std::function<void(const std::string&
     for_tensors(state, DType::f32, [&](const std::string& key, const Shape&, DType, Tensor& tensor) { visit(key, tensor); });
 }
 
+void Optimizer::each_state(const Param& param, const std::function<void(const Tensor& value)>& visit) const {
+  for (const ParamState& state : states_[index_.at(&param)])
+    for_tensors(state, DType::f32, [&](const std::string&, const Shape&, DType, const Tensor& tensor) { visit(tensor); });
+}
+
 Tensor Optimizer::scratch(const ParamState& state, Buffer& buffer) const {
   const DType dtype = state.absmax.dtype();
   buffer = Buffer(*memory_, state.spec.shape.count() * static_cast<int64_t>(size_of(dtype)), Purpose::workspace);

@@ -49,6 +49,8 @@ class Optimizer : public GradTaker {
   void plan_refresh(Ctx& ctx, std::deque<Param>& params);
   // Every tensor by its key in checkpoints ("m"; codes "m8" with "absmax_m"): their bytes are the whole state.
   void states(Param& param, const std::function<void(const std::string& key, Tensor& value)>& visit);
+  void each_state(const Param& param, const std::function<void(const Tensor& value)>& visit) const;
+  void reread() { times_.clear(); }  // states were written through each_state()
   // When a parameter's shape changes: its states as numbers on the host before release(), so that the caller can slice them
   // by their axes. restore() takes them by name after attach() and allocate() with the new shape, in the format that the
   // new size asks for. None may be missing but those that start anew.

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/session/recorder.h"
+#include "core/session/with_others.h"
 #include "core/store/run_reader.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/checkpoint.h"
@@ -76,15 +77,21 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
   result.run = source.id;
   const RunReader reader(store);
   Comparer comparer(reader, source.id, result);
-  const std::unique_ptr<Device> device = open_device(source.config.train.device, static_cast<int>(source.config.train.threads));
+  const TrainConfig& train = source.config.train;
+  const std::unique_ptr<OthersInThreads> threads = others_in_threads(source.config);
+  Communicator* const others = threads ? &threads->others() : nullptr;
+  const int cores = static_cast<int>(train.threads);
+  const std::unique_ptr<Device> device = others ? open_share_of_device(train.device, cores, *others) : open_device(train.device, cores);
   const RunData data = open_run_data(source.config, source);
   // A fork begins with the weights of its parent, an import with those of a file: they are in its first checkpoint.
   auto start = source.checkpoints.upper_bound(std::max(steps.after, source.fork_step));
   const bool from_checkpoint = start != source.checkpoints.begin() && (source.begins_with_checkpoint() || steps.after > 0);
   if (from_checkpoint) --start;
-  if (source.begins_with_checkpoint() && (!from_checkpoint || start->first < source.fork_step))
-    throw source.lacks_first_checkpoint();
-  Trainer trainer(from_checkpoint ? checkpoint_config(start->second) : source.config, data.train, data.validation, *device, comparer);
+  if (source.begins_with_checkpoint() && (!from_checkpoint || start->first < source.fork_step)) throw source.lacks_first_checkpoint();
+  const RunConfig config = from_checkpoint ? checkpoint_config(start->second) : source.config;
+  if (others) tell_of_trainer(*others, config, train.device);
+  Trainer trainer(config, data.train, data.validation, *device, comparer, others);
+  if (others) tell_calls_of(trainer, *others);
   if (from_checkpoint)
     trainer.restore(start->second);
   else
@@ -107,7 +114,7 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
   // Whether a change that is in force from the next step on came before a checkpoint of this one or after it is not stored;
   // at the end of a run it came before.
   const bool clear = last == source.step || changes.empty() || changes.front().step > last + 1;
-  if (result.identical && end != source.checkpoints.end() && trainer.state().step == last && clear) {
+  if (result.identical && end != source.checkpoints.end() && trainer.state().step == last && clear && trainer.averaged()) {
     apply_changes(trainer, changes);
     const std::string again = end->second + ".again-" + std::to_string(::getpid());
     trainer.save(again);

@@ -111,17 +111,14 @@ void Runner::loop() {
     }
     rate_limit_.begin(trainer_->config().train.max_steps_per_s, Clock::now());
     const int64_t told = recorder_.events();
-    profiler_.before(trainer_->engine());
-    trainer_->step();
-    if (const auto profile = profiler_.after(trainer_->engine(), trainer_->last_step()))
-      recorder_.on_event(profile->step, "profile", profile->to_json());
-    recorder_.on_sample(trainer_->last_step().step, sampler_.after_step(trainer_->last_step(), *device_));
+    train_step();
     const TrainConfig& train = trainer_->config().train;
     const int64_t step = trainer_->state().step;
     const bool by_steps = train.checkpoint_every > 0 && step % train.checkpoint_every == 0;
     const bool by_time = train.checkpoint_minutes > 0 && seconds_since(last_checkpoint_) > 60 * train.checkpoint_minutes;
     const bool is_best = train.checkpoint_best && trainer_->state().best_step == step;
-    if ((by_steps || by_time || is_best) && !trainer_->finished()) checkpoint(is_best ? "best" : "periodic");
+    if (by_steps || by_time || is_best) due_checkpoint_ = is_best ? "best" : "periodic";
+    write_due_checkpoint();
     const bool refused = pauses_after_refusal();
     if (refused || (run_until_ >= 0 && step >= run_until_) || (to_event_ && recorder_.events() > told)) {
       pause();
@@ -132,11 +129,28 @@ void Runner::loop() {
     publish(paused_);
   }
   trainer_->drain();
+  if (stop_checkpoint_)
+    while (!trainer_->averaged()) train_step();
+  trainer_->drain();
   const bool finished = trainer_->finished();
   snapshot_.phase = Phase::stopping;
   publish(true);
   if (finished || stop_checkpoint_) checkpoint(finished ? "final" : "stop", true);
   end(finished ? Phase::finished : Phase::stopped);
+}
+
+void Runner::train_step() {
+  profiler_.before(trainer_->engine());
+  trainer_->step();
+  if (const auto profile = profiler_.after(trainer_->engine(), trainer_->last_step()))
+    recorder_.on_event(profile->step, "profile", profile->to_json());
+  recorder_.on_sample(trainer_->last_step().step, sampler_.after_step(trainer_->last_step(), *device_));
+}
+
+// Of processes that train weights of their own it waits for their next average. The end has a checkpoint of its own.
+void Runner::write_due_checkpoint() {
+  if (due_checkpoint_.empty() || !trainer_->averaged() || (trainer_->finished() && due_checkpoint_ != "command")) return;
+  checkpoint(std::exchange(due_checkpoint_, {}).c_str());
 }
 
 // Until the next step may begin. Commands are taken meanwhile.
@@ -166,7 +180,10 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
       runner.stop_ = true;
       runner.stop_checkpoint_ = stop.checkpoint;
     }
-    void operator()(const CheckpointCommand&) { runner.checkpoint("command"); }
+    void operator()(const CheckpointCommand&) {
+      runner.due_checkpoint_ = "command";
+      runner.write_due_checkpoint();
+    }
     void operator()(const StepCommand& step) {
       runner.paused_ = false;
       runner.to_event_ = step.to_event;

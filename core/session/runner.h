@@ -14,6 +14,7 @@
 #include "core/session/step_profiler.h"
 #include "core/session/step_rate_limit.h"
 #include "core/session/stored_run.h"
+#include "core/session/with_others.h"
 
 namespace comera {
 
@@ -50,6 +51,8 @@ class Runner {
   void check_room_to_begin(const std::string& parent, int64_t fork_step);
   void tell_lack_of_memory();
   void loop();
+  void train_step();
+  void write_due_checkpoint();
   void foresee(const ForeseeCommand& ask);
   void edit(const EditCommand& edit);
   void inspect(const InspectCommand& what);
@@ -73,6 +76,7 @@ class Runner {
 
   Session& session_;
   SessionStart start_;
+  std::unique_ptr<OthersInThreads> threads_;
   std::unique_ptr<Device> device_;
   Recorder recorder_;
   RunData data_;
@@ -85,8 +89,9 @@ class Runner {
   bool keeps_start_ = false;                       // its first weights are those of its first checkpoint, which stays
   std::vector<std::pair<Ticket, Command>> later_;  // came while the past was computed again, and are not of it
   bool paused_ = false, stop_ = false, stop_checkpoint_ = true;
-  int64_t run_until_ = -1;  // pause again at this step
-  bool to_event_ = false;   // ... or when something happens
+  std::string due_checkpoint_;  // its kind; "": none
+  int64_t run_until_ = -1;      // pause again at this step
+  bool to_event_ = false;       // ... or when something happens
   Clock::time_point began_, last_publish_, last_checkpoint_;
   LiveRanks initial_ranks_;
   int64_t inspected_layer_ = -1, inspected_bond_ = 0, inspected_core_ = 0;  // what to show the values of; from 1, 0 = nothing

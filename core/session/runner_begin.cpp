@@ -47,7 +47,9 @@ void Runner::prepare() {
 
 void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool alone) {
   trainer_.reset();
-  Communicator* const others = alone ? nullptr : start_.others.get();
+  threads_.reset();
+  Communicator* others = alone ? nullptr : start_.others.get();
+  if (!others && (threads_ = others_in_threads(config))) others = &threads_->others();
   const std::string& name = start_.device.empty() ? config.train.device : start_.device;
   if (others) tell_of_trainer(*others, config, name);
   if (!device_) {
@@ -373,10 +375,14 @@ void Runner::begin_fork() {
   if (const fs::path folder = fs::path(start_.store).parent_path(); !folder.empty()) fs::create_directories(folder);
   const std::string bridge = start_.store + ".fork-" + std::to_string(::getpid()) + ".safetensors";
   const RemoveLater remove_bridge(bridge);
+  if (!trainer_->averaged())
+    throw Error(ErrorCode::usage, "run " + source.id + " cannot be forked at step " + std::to_string(step),
+                "its processes had weights of their own then (train.sync_every " + std::to_string(source.config.train.sync_every) + ")",
+                "fork at a step of a checkpoint, or at a multiple of train.sync_every");
   trainer_->save(bridge);
   start_.sets = std::move(of_runs);
-  if (start_.others) {
-    share_batches(config, *start_.others);
+  if (start_.others) share_batches(config, *start_.others);
+  if (start_.others || threads_ || config.train.sync_every > 1) {
     trainer_.reset();
     device_.reset();  // opened again as a share
   }

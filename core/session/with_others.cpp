@@ -104,4 +104,36 @@ class Follower {
 
 void train_with_process_0(Communicator& others) { Follower(others).run(); }
 
+std::unique_ptr<OthersInThreads> others_in_threads(const RunConfig& config) {
+  if (config.train.sync_every == 1 || config.train.micro_batches == 1) return nullptr;
+  return std::make_unique<OthersInThreads>(static_cast<int>(config.train.micro_batches));
+}
+
+OthersInThreads::OthersInThreads(int processes) : all_(processes), first_(all_, 0) {
+  for (int process = 1; process < processes; ++process)
+    threads_.emplace_back([this, process] {
+      ThreadCommunicator communicator(all_, process);
+      try {
+        train_with_process_0(communicator);
+      } catch (const Error& error) {
+        communicator.fail(error);
+      } catch (const std::exception&) {
+        all_.end();
+      }
+    });
+}
+
+OthersInThreads::~OthersInThreads() {
+  if (std::uncaught_exceptions() > 0) {
+    first_.fail(Error(ErrorCode::other, "process 0 has ended"));
+  } else if (!first_.has_ended()) {
+    try {
+      tell_end(first_);
+    } catch (const std::exception&) {
+      all_.end();
+    }
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
 }  // namespace comera

@@ -6,6 +6,7 @@
 
 #include "core/base/json.h"
 #include "core/comm/communicator.h"
+#include "core/comm/process_threads.h"
 #include "core/config/config.h"
 
 namespace comera {
@@ -24,5 +25,21 @@ void share_batches(RunConfig& config, const Communicator& others);
 
 // Process 1, 2, ...: until process 0 says that the run ends. Throws what ends the run before.
 void train_with_process_0(Communicator& others);
+
+// The other processes of a run as threads of this program, whose calling thread is process 0. They end with this object.
+class OthersInThreads {
+ public:
+  explicit OthersInThreads(int processes);  // all together, at least 2
+  ~OthersInThreads();
+  OthersInThreads(const OthersInThreads&) = delete;
+  Communicator& others() { return first_; }
+
+ private:
+  ProcessThreads all_;
+  ThreadCommunicator first_;
+  std::vector<std::thread> threads_;
+};
+// Of a run whose processes train weights of their own (train.sync_every): as many as it needs; null for any other one.
+std::unique_ptr<OthersInThreads> others_in_threads(const RunConfig& config);
 
 }  // namespace comera

@@ -181,6 +181,7 @@ void Trainer::collect() {
 }
 
 void Trainer::save(const std::string& path) {
+  CHECK(averaged_, "a checkpoint between two averages");
   collect();
   Json state = state_.to_json();
   engine_.method().save(state);

@@ -483,7 +483,7 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   const bool one_part = parts() == (others_ ? others_->processes() : 1);  // of this process
   const bool eager = op_by_op || early || (!one_part && method_->calls_differ(parts()));
   const int64_t sent = others_ ? others_->sent_bytes() : 0;
-  if (others_) share_parts(next, scalars, eager);
+  if (others_) is_local() ? take_own_part(next, scalars, eager) : share_parts(next, scalars, eager);
   for (int64_t part = 0; !others_ && part < parts(); ++part) grad_part(next, scalars, part, part == 0, eager);
   if (reduces()) reduce_.run(op_by_op);
   has_gradients_ = true;
@@ -506,6 +506,7 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   const int slot = static_cast<int>(submitted_ % kSlots);
   mailbox_->send(slot, 0, results_.raw(), sizeof(StepResults));
   if (mail_bytes() > 0) mailbox_->send(slot, sizeof(StepResults), method_->mail().raw(), mail_bytes());
+  if (is_local()) combine_results(slot);
   ++submitted_;
 }
 
@@ -513,7 +514,9 @@ double Engine::loss_of(const StepResults& results) const { return method_->weigh
 
 StepResults Engine::take(std::vector<double>* mail) {
   CHECK(underway() > 0, "no step is under way");
-  const char* slot = mailbox_->receive(static_cast<int>(taken_ % kSlots));
+  const size_t number = static_cast<size_t>(taken_ % kSlots);
+  const char* slot = mailbox_->receive(static_cast<int>(number));
+  if (is_local()) slot = combined_[number].data();
   ++taken_;
   StepResults results;
   std::memcpy(&results, slot, sizeof(StepResults));

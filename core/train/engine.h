@@ -96,10 +96,15 @@ class Engine {
   // What this process sends to others by the plan, in bytes: in step `step`, and in the mean of all.
   int64_t planned_traffic(int64_t step) const;
   int64_t planned_traffic() const;
+  int64_t bytes_to_average() const;  // that this process sends in average()
   // Parameters of which some blocks are right in the process alone that trains them (Method::blocks_of), with their states, become right in
   // all. All processes call it; false: there are none, and nothing is sent.
   bool has_blocks() const { return !blocks_.empty(); }
   void collect_blocks();
+  // Whether each process makes steps with its own part alone (train.sync_every). average() then: all processes go on with the mean of their
+  // weights, and of states of the optimizer that have a weight's shape; other states are those of process 0 (METHODS.md 24).
+  bool is_local() const { return others_ && config_.train.sync_every > 1; }
+  void average();
   // Whether Param::grad holds the gradient of the last step: not before the first, nor after the memory was taken anew.
   bool has_gradients() const { return has_gradients_; }
   // Every op of step() is told to it from now on, steps are not replayed meanwhile; null = none, and then nothing is
@@ -133,6 +138,10 @@ class Engine {
   void clear_gradients_but_blocks();
   void grad_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first, bool op_by_op);
   void share_parts(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op);
+  void take_own_part(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op);
+  void combine_results(int64_t slot);
+  enum class Together : unsigned char { mean, of_first };
+  void each_averaged(const std::function<void(const Tensor&, Together)>& visit) const;
   void add_results(const StepResults& part, StepResults& sum);
   std::vector<StepProgram*> programs();
   void place_tables();
@@ -181,6 +190,7 @@ class Engine {
   int64_t data_bytes_ = 0, table_bytes_ = 0, workspace_bytes_ = 0, second_bytes_ = 0;
   std::optional<SharedGradients> shared_;  // with others
   std::vector<Param*> blocks_;             // whose gradients are not shared
+  std::vector<char> combined_[kSlots];     // of local steps: what take() hands out of each slot
   int64_t part_ = 0;                       // of the batch, which is computed
   std::vector<char> host_memory_;          // of shared_, where the device has memory of its own
   DeviceBatch batch_;

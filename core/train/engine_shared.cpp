@@ -17,6 +17,10 @@ void Engine::check_shared() const {
     refuse(processes + " cannot share a batch of " + std::to_string(parts()) + (parts() == 1 ? " part" : " parts"),
            "each computes whole parts of a batch, and their number (train.micro_batches) is fixed when a run begins",
            "start fewer processes, or fork the run with a larger train.micro_batches");
+  if (config_.train.sync_every > 1 && parts() != others_->processes())
+    refuse(processes + " cannot average the weights of " + std::to_string(parts()) + " parts of a batch",
+           "with train.sync_every above 1 each process trains with one part",
+           "start " + std::to_string(parts()) + " processes, or one, whose threads stand for them");
   if (config_.method.stash == "int8")
     refuse(processes + " cannot use method.stash int8", "its ranges follow the parts of a batch one after another",
            "use method.stash exact or bf16, or one process");
@@ -31,7 +35,7 @@ void Engine::place_shared() {
   char* base = static_cast<char*>(second_memory_.data());
   second_bytes_ = 0;
   for (Param& param : params_.params()) {
-    if (param.uses == 1 || !param.trainable) continue;
+    if (param.uses == 1 || !param.trainable || is_local()) continue;
     CHECK(param.uses == 2 && param.way == GradWay::summed, param.name << " has " << param.uses << " uses");
     param.second = Tensor(base ? base + second_bytes_ : nullptr, param.shape, config_.dtype());
     second_bytes_ += Arena::aligned(param.second.bytes());
@@ -78,13 +82,51 @@ int64_t bytes_of_blocks(const SharedGradients& shared, const std::vector<Param*>
 }
 }  // namespace
 
+// What an average is of, in the same order on all.
+void Engine::each_averaged(const std::function<void(const Tensor&, Together)>& visit) const {
+  for (const Param& param : params_.params()) {
+    if (!param.trainable) continue;
+    visit(param.value, Together::mean);
+    optimizer_->each_state(param, [&](const Tensor& state) {
+      const bool of_weights = state.dtype() == config_.dtype() && state.shape() == param.shape && param.way != GradWay::projected;
+      visit(state, of_weights ? Together::mean : Together::of_first);
+    });
+  }
+}
+
+void Engine::average() {
+  const double begin = now_ms();
+  const int64_t sent = others_->sent_bytes();
+  device_.synchronize();
+  try {
+    each_averaged([&](const Tensor& values, Together how) {
+      how == Together::mean ? shared_->average(device_, values) : shared_->spread(device_, values);
+    });
+  } catch (const std::exception& error) {  // others may wait for messages that do not come
+    others_->abort(error.what());
+  }
+  optimizer_->reread();
+  shared_step_.sent_bytes += others_->sent_bytes() - sent;
+  times_.others += now_ms() - begin;
+}
+
+int64_t Engine::bytes_to_average() const {
+  int64_t sum = 0;
+  each_averaged([&](const Tensor& values, Together how) {
+    sum += how == Together::mean ? shared_->bytes_to_average(values) : shared_->bytes_to_spread(values);
+  });
+  return sum;
+}
+
 int64_t Engine::planned_traffic(int64_t step) const {
   if (!shared_) return 0;
+  if (is_local()) return step % config_.train.sync_every == 0 ? bytes_to_average() : 0;
   return shared_->sent_bytes() + (has_blocks() && step % method_->read_every() == 0 ? bytes_of_blocks(*shared_, blocks_) : 0);
 }
 
 int64_t Engine::planned_traffic() const {
   if (!shared_) return 0;
+  if (is_local()) return bytes_to_average() / config_.train.sync_every;
   return shared_->sent_bytes() + (has_blocks() ? bytes_of_blocks(*shared_, blocks_) / method_->read_every() : 0);
 }
 
@@ -138,6 +180,47 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
     others_ms_ += now_ms() - computed;
   }
   tokens_ = tokens;
+}
+
+// Of a step that each process makes with its own part: an error of one ends all, and who waits for whom shows.
+void Engine::take_own_part(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op) {
+  const double begin = now_ms() - waited_ms_;
+  grad_part(next, scalars, others_->process(), true, op_by_op);
+  device_.synchronize();
+  const double mine[] = {static_cast<double>(tokens_), now_ms() - waited_ms_ - begin}, computed = now_ms();
+  tokens_ = 0;
+  shared_step_.compute_ms.clear();
+  for (const std::string& text : others_->exchange(std::string(reinterpret_cast<const char*>(mine), sizeof mine))) {
+    double theirs[2];
+    std::memcpy(theirs, text.data(), sizeof theirs);
+    tokens_ += static_cast<int64_t>(theirs[0]);
+    shared_step_.compute_ms.push_back(theirs[1]);
+  }
+  others_ms_ += now_ms() - computed;
+}
+
+// Results and mail that all decide by: losses are means over the examples of all, what follows from weights is of process 0.
+void Engine::combine_results(int64_t slot) {
+  std::string mine(sizeof(StepResults) + static_cast<size_t>(mail_bytes()), '\0');
+  device_.synchronize();
+  device_.download(mine.data(), results_.raw(), sizeof(StepResults));
+  if (mail_bytes() > 0) device_.download(mine.data() + sizeof(StepResults), method_->mail().raw(), mail_bytes());
+  const std::vector<std::string> all = others_->exchange(mine);
+  StepResults sum;
+  std::memcpy(&sum, all[0].data(), sizeof sum);
+  sum.loss = sum.ce = sum.examples = sum.correct = 0;
+  for (const std::string& text : all) {
+    StepResults one;
+    std::memcpy(&one, text.data(), sizeof one);
+    sum.loss += one.loss * one.examples;
+    sum.ce += one.ce * one.examples;
+    sum.examples += one.examples;
+    sum.correct += one.correct;
+  }
+  if (sum.examples > 0) sum.loss /= sum.examples, sum.ce /= sum.examples;
+  std::vector<char>& out = combined_[slot];
+  out.assign(all[0].begin(), all[0].end());
+  std::memcpy(out.data(), &sum, sizeof sum);
 }
 
 // By the op that adds parts of this process, which rounds as it does.

@@ -99,6 +99,45 @@ void SharedGradients::collect(Device& device, const Tensor& all) {
     }
 }
 
+// In slices as gradients; sums in the order of the processes.
+template <class T>
+void SharedGradients::average_of(Device& device, const Tensor& values) {
+  const int64_t processes = communicator_.processes(), size = static_cast<int64_t>(sizeof(T)), slice = slice_of(values.count());
+  T *mine = reinterpret_cast<T*>(memory_), *all = mine + processes * piece_;
+  for (int64_t at = 0; at < slice; at += piece_) {
+    const int64_t piece = std::min(piece_, slice - at);
+    const auto each_piece = [&](auto visit) {  // (place in the messages, place in the values, numbers)
+      for (int64_t p = 0; p < processes; ++p) {
+        const int64_t first = p * slice + at, count = std::min(piece, values.count() - first);
+        if (count > 0) visit(p * piece, first, count);
+      }
+    };
+    each_piece([&](int64_t place, int64_t first, int64_t count) { device.download(mine + place, values.data<T>() + first, count * size); });
+    communicator_.trade(mine, all, piece * size);
+    for (int64_t i = 0; i < piece; ++i) {
+      T sum = 0;
+      for (int64_t p = 0; p < processes; ++p) sum += all[p * piece + i];
+      mine[i] = sum / static_cast<T>(processes);
+    }
+    communicator_.gather(mine, all, piece * size);
+    each_piece([&](int64_t place, int64_t first, int64_t count) { device.upload(values.data<T>() + first, all + place, count * size); });
+  }
+}
+
+void SharedGradients::average(Device& device, const Tensor& values) {
+  values.dtype() == DType::f32 ? average_of<float>(device, values) : average_of<double>(device, values);
+}
+
+void SharedGradients::spread(Device& device, const Tensor& values) {
+  char* bytes = static_cast<char*>(values.raw());
+  for (int64_t at = 0; at < values.bytes(); at += piece_bytes_) {
+    const int64_t piece = std::min(piece_bytes_, values.bytes() - at);
+    if (communicator_.process() == 0) device.download(memory_, bytes + at, piece);
+    communicator_.spread(memory_, piece);
+    if (communicator_.process() > 0) device.upload(bytes + at, memory_, piece);
+  }
+}
+
 void SharedGradients::add(Device& device, int64_t round) {
   for (const Segment& segment : segments_)
     segment.first.dtype() == DType::f32 ? add_segment<float>(device, segment, round) : add_segment<double>(device, segment, round);

@@ -38,8 +38,17 @@ class SharedGradients {
 
   // Of `all`, one equal block of rows for each part of a batch: a block is that of the process which computes its part, on all.
   void collect(Device& device, const Tensor& all);
-  // What this process sends for it.
+  // The mean of all processes' `values` goes to all; likewise those of process 0.
+  void average(Device& device, const Tensor& values);
+  void spread(Device& device, const Tensor& values);
+  // What this process sends for each.
   int64_t bytes_to_collect(const Tensor& all) const { return rounds_ * (all.bytes() / parts_) * (communicator_.processes() - 1); }
+  int64_t bytes_to_average(const Tensor& values) const {
+    return 2 * (communicator_.processes() - 1) * slice_of(values.count()) * static_cast<int64_t>(size_of(values.dtype()));
+  }
+  int64_t bytes_to_spread(const Tensor& values) const {
+    return communicator_.process() == 0 ? (communicator_.processes() - 1) * values.bytes() : 0;
+  }
 
  private:
   struct Segment {  // a run of the gradients
@@ -51,6 +60,8 @@ class SharedGradients {
   };
   template <class T>
   void add_segment(Device& device, const Segment& segment, int64_t round);
+  template <class T>
+  void average_of(Device& device, const Tensor& values);
   int64_t slice_of(int64_t count) const { return (count + communicator_.processes() - 1) / communicator_.processes(); }
 
   Communicator& communicator_;

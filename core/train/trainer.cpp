@@ -23,6 +23,14 @@ RunConfig checked(RunConfig config, const Dataset& train, const Dataset* validat
 
 }  // namespace
 
+void check_processes(const RunConfig& config, const Communicator* others) {
+  if (others || config.train.sync_every == 1 || config.train.micro_batches == 1) return;
+  const std::string count = std::to_string(config.train.micro_batches);
+  throw Error(ErrorCode::config, "one process cannot make the steps of " + count,
+              "with train.sync_every above 1 each process trains weights of its own with its part of a batch",
+              "start " + count + " processes, or use train.sync_every 1");
+}
+
 Trainer::Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> validation, Device& device,
                  TrainObserver& observer, Communicator* others)
     : config_(checked(std::move(config), *train, validation.get())),
@@ -88,6 +96,15 @@ void Trainer::start() {
   meet_others();
 }
 
+void Trainer::average() {
+  if (!std::exchange(averaged_, true)) engine_.average();
+}
+
+// What all decide together follows from the mean.
+bool Trainer::averages_after(int64_t step) const {
+  return step % config_.train.sync_every == 0 || finished() || scores(step) || engine_.method().waits_for(step);
+}
+
 void Trainer::guard_growth() {
   tell_call("guard_growth");
   engine_.method().guard_growth();
@@ -124,6 +141,7 @@ void Trainer::edit(const std::string& given_path, const std::string& value) {
   Method& method = engine_.method();
   if (method.request(path, value)) return;
   drain();
+  average();
   method.know(state_.step);
   const std::string old = method.edit(config_, path, value);
   const Json parsed = Json::parse(value, nullptr, false);
@@ -160,6 +178,7 @@ void Trainer::change_method(int64_t step) {
   const MethodConfig wanted = method_wanted(config_);
   if (same_values(wanted, engine_.config().method)) return;
   drain();
+  average();
   if (const auto lack = comera::lack_of_room(engine_.planned_with(wanted), engine_.memory().now(), available_on(engine_.device())))
     throw Error(ErrorCode::memory, "there is no room for the ranks from step " + std::to_string(step) + " on", lack->text(),
                 "close other programs, or resume with a smaller rank");
@@ -201,6 +220,7 @@ StepScalars Trainer::scalars_for(int64_t step) const {
 }
 
 void Trainer::step() {
+  check_processes(config_, others_);
   tell_call("step");
   struct Stepping {
     bool& on;
@@ -222,6 +242,11 @@ void Trainer::step() {
     return batch;
   };
   engine_.submit(next, scalars);
+  state_.step = step;
+  if (engine_.is_local()) {
+    averaged_ = false;
+    if (averages_after(step)) average();
+  }
 
   record.step = step;
   std::copy(std::begin(scalars.learning_rate), std::end(scalars.learning_rate), record.learning_rate);
@@ -231,7 +256,6 @@ void Trainer::step() {
   record.times = engine_.times();
   record.shared = engine_.shared_step();
   underway_.push_back({record, begin, state_.cursor});
-  state_.step = step;
   state_.cursor = cursor;
 
   const int lag = engine_.device().lag();

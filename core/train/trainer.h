@@ -51,6 +51,9 @@ class TrainObserver {
   virtual void on_event(int64_t step, const char* kind, const Json& body) {}
 };
 
+// Throws Error(config) where the steps of a run need other processes and there are none.
+void check_processes(const RunConfig& config, const Communicator* others);
+
 class Trainer : private TrainingRun {
  public:
   // `validation` may be null. Checks that data and model fit (classes, image size, vocabulary): Error(config).
@@ -105,6 +108,8 @@ class Trainer : private TrainingRun {
   // call save(), or collect() in its place.
   void save(const std::string& path);
   void collect();
+  // Whether all processes have the same state; false between two averages of train.sync_every, and then there is no checkpoint.
+  bool averaged() const { return averaged_; }
   void restore(const std::string& path);  // instead of start()
   // Tells the observer of all ranks and the memory, as at a start.
   void report_all();
@@ -118,8 +123,14 @@ class Trainer : private TrainingRun {
   Device& device() override { return engine_.device(); }
   int64_t steps_issued() const override { return state_.step; }
   bool underway() const override { return !underway_.empty(); }
-  void reshape(const std::function<void(Memory&, Ctx&)>& change) override { engine_.reshape(change); }
-  void rewrite(const std::function<void(Ctx&)>& change) override { engine_.rewrite(change); }
+  void reshape(const std::function<void(Memory&, Ctx&)>& change) override {
+    average();
+    engine_.reshape(change);
+  }
+  void rewrite(const std::function<void(Ctx&)>& change) override {
+    average();
+    engine_.rewrite(change);
+  }
   std::optional<LackOfRoom> lack_of_room(const std::function<void(ParamSet&)>& resize) override;
   void tell_event(int64_t step, const char* kind, const Json& body) override { observer_.on_event(step, kind, body); }
   void tell_ranks(int64_t step, const std::vector<RankChange>& changes) override { observer_.on_ranks(step, changes); }
@@ -139,6 +150,8 @@ class Trainer : private TrainingRun {
   void restart_prefetch();
   void tell_call(const char* call, const std::string& argument = "", const std::string& value = "");
   void meet_others();
+  void average();  // where processes have other weights
+  bool averages_after(int64_t step) const;
   std::string first_bad_tensor();
   BatchOptions batch_options(bool training) const;
 
@@ -151,6 +164,7 @@ class Trainer : private TrainingRun {
   TrainState state_;
   bool stepping_ = false;        // inside step(), where all processes do the same
   bool method_changes_ = false;  // before the next step
+  bool averaged_ = true;
   std::unique_ptr<Prefetcher> prefetcher_;
   // Steps that were issued and not told yet, the oldest first.
   struct Underway {

@@ -191,7 +191,16 @@ class Processes(CliTest):
         self.refused(2, "process 1 has other data than process 0", *programs)
         self.assertEqual(self.result(self.start(programs[0], programs[0])).code, 0)
 
-    def test_7_a_program_without_mpi_says_so(self):
+    def test_7_weights_of_their_own_between_means(self):
+        args = [*RUN, "--steps", 60, "--set", "train.micro_batches=2", "--set", "train.sync_every=7", "--set", "train.clip_norm=0.5", *EDITS[:-2], "--name"]
+        self.assertEqual(self.together(2, *args, "local").code, 0)
+        self.ok(*args, "local in threads")
+        self.same("local", "local in threads")
+        self.assertTrue(self.ok_json("reproduce", "local")["identical"])
+        args[args.index("train.micro_batches=2")] = "train.micro_batches=4"
+        self.refused(3, "2 processes cannot average the weights of 4 parts", (2, self.folder, BIN, [*args, "of four parts"]))
+
+    def test_8_a_program_without_mpi_says_so(self):
         alone = self.folder / "alone" / "comera"
         alone.parent.mkdir()
         shutil.copy(BIN, alone)

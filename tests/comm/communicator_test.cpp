@@ -1,7 +1,7 @@
 // Texts, messages and errors of processes that train together.
 #include <gtest/gtest.h>
 
-#include "tests/comm/process_threads.h"
+#include "core/comm/process_threads.h"
 
 namespace comera::test {
 namespace {

@@ -1,6 +1,6 @@
 // Processes that share the parts of each batch: bit for bit the parameters, losses and events of one process that computes all parts,
 // for every method that parts are allowed for.
-#include "tests/comm/process_threads.h"
+#include "core/comm/process_threads.h"
 #include "tests/ops/cases/recording_device.h"
 #include "tests/train/course.h"
 #include "tests/train/lagging_device.h"

@@ -51,6 +51,12 @@ class MpiCommunicator final : public Communicator {
     wait(request);
   }
 
+  void do_spread(void* data, int64_t bytes) override {
+    MPI_Request request;
+    MPI_Ibcast(data, count(bytes), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    wait(request);
+  }
+
   // Most texts are short and need one message.
   struct Begin {
     int length = 0;

@@ -1,4 +1,4 @@
-// Threads that stand for the processes of a run.
+// Threads of this program in the place of the processes of a run.
 #pragma once
 #include <condition_variable>
 #include <cstring>
@@ -9,9 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/comm/communicator.h"
 
-namespace comera::test {
+namespace comera {
 
 // Where they meet.
 class ProcessThreads {
@@ -88,6 +89,12 @@ class ThreadCommunicator final : public Communicator {
       }
     });
   }
+  void do_spread(void* data, int64_t bytes) override {
+    all_.meet(process_, {data, bytes}, [&](const auto& given) {
+      CHECK(given[0].bytes == bytes, "messages of " << given[0].bytes << " and " << bytes << " bytes");
+      if (process_ > 0) copy(data, 0, given[0].data, bytes);
+    });
+  }
   static void copy(void* to, size_t piece, const void* from, int64_t bytes) {
     std::memcpy(static_cast<char*>(to) + static_cast<int64_t>(piece) * bytes, from, static_cast<size_t>(bytes));
   }
@@ -125,4 +132,4 @@ inline std::vector<std::string> run_processes(int count, const std::function<voi
   return ends;
 }
 
-}  // namespace comera::test
+}  // namespace comera
