@@ -12,6 +12,9 @@ if(TARGET comera-studio)
   install(FILES assets/recorded/runs.db DESTINATION share/comera/assets/recorded)
 endif()
 install(TARGETS ${programs} RUNTIME DESTINATION bin)
+if(TARGET comera_mpi)  # opened where mpirun started the program
+  install(TARGETS comera_mpi LIBRARY DESTINATION lib/comera)
+endif()
 install(DIRECTORY assets/data assets/presets assets/vocab DESTINATION share/comera/assets
   PATTERN __pycache__ EXCLUDE PATTERN make_demo.py EXCLUDE)
 
@@ -70,5 +73,5 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 if(TARGET comera-studio)
   set(CPACK_DEBIAN_PACKAGE_DEPENDS libgl1)  # which GLFW opens when it runs
 endif()
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3, libgl1-mesa-dri")  # data get; OpenGL
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3, libgl1-mesa-dri, openmpi-bin")  # data get; OpenGL; mpirun
 include(CPack)

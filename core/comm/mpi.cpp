@@ -20,7 +20,9 @@ const Library& library() {
   static const Library kOpened = [] {
     Library opened;
     std::error_code error;
-    const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / kLibrary;
+    const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+    std::filesystem::path path = folder / kLibrary;
+    if (!std::filesystem::exists(path, error)) path = folder / "../lib/comera" / kLibrary;  // as it is installed
     if (!std::filesystem::exists(path, error)) {
       opened.reason = std::string("not here: there is no ") + kLibrary + " next to the program; it is built where MPI (libopenmpi-dev) is";
       return opened;

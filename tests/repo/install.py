@@ -48,6 +48,8 @@ def main():
         (folder / "first").rename(place)
         programs = sorted((place / "bin").iterdir())
         finds_presets("installed and moved", place / "bin/comera", place / "share/comera/assets")
+        mpi = json.loads(run(place / "bin/comera", "doctor", "--json", home=place).stdout)["mpi"]
+        expect("MPI as in the build folder", mpi["here"] == (BUILD / "bin/libcomera_mpi.so").exists(), mpi)
         for program in programs:
             paths = [line for line in subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout.splitlines()
                      if "RPATH" in line or "RUNPATH" in line]
