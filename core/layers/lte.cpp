@@ -34,7 +34,8 @@ class LteLinear final : public Layer {
 
   Tensor forward(Ctx& ctx, Tensor x) override {
     if (!ctx.training) return base_->forward(ctx, std::move(x));
-    const auto [first, count] = here_ = heads_of_part(heads_, ctx.part, ctx.parts);
+    here_ = heads_of_part(heads_, ctx.part, ctx.parts);
+    const int64_t first = here_.first, count = here_.count;
     CHECK(x.size(0) % count == 0, x.size(0) << " rows for " << count << " heads");
     // Sampled rows would not say which head they are of.
     if (ctx.keeps()) kept_ = ctx.stash.keep(ctx, slot_, x, count == 1 ? Use::product : Use::other);
@@ -54,7 +55,7 @@ class LteLinear final : public Layer {
 
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into) override {
     CHECK(kept_, "backward of an LTE layer without its forward");
-    const auto [first, count] = here_;
+    const int64_t first = here_.first, count = here_.count;
     Tensor da = grad_room(ctx, *a_), db = grad_room(ctx, *b_), dh = ctx.temp(h_.shape(), "lte dh"),
            dmerged = ctx.temp(h_.shape(), "lte merged dh");
     if (count < heads_)
