@@ -12,7 +12,7 @@ again, also from a RESULTS file of another machine: image.jsonl has what the set
 RATE on, up and down GRID while the validation score of a shorter run with seed 1 gets better; all rates of a method (matrices, cores,
 ranks) are equal. Steps, batch, schedule and network are the same for all, ranks are the defaults of the program.
 
-`time` trains TIMED steps of each method right behind as many of dense AdamW: medians without the first step, whose projections are all
+`time` trains TIMED steps of each method, at its rate, right behind as many of dense AdamW: medians without the first step, whose projections are all
 new, and the longest step after it.
 """
 import argparse
@@ -124,10 +124,11 @@ def run(args):
             results.of(method, rate, seed, steps)
 
 
-def step_times(args, method):
+def step_times(args, method, rate):
     preset, sets = NETWORKS[args.set][:2]
+    sets = [*sets, *COURSE, *[f"{path}={rate:g}" for path in RATES]]
     status, document, problem = comera("train", preset, "--method", method, "--steps", TIMED, "--store", args.store, "--tag", "time",
-                                       *[x for s in [*sets, *COURSE] for x in ("--set", s)])
+                                       *[x for s in sets for x in ("--set", s)])
     if status != 0:
         sys.exit(f"{method}: {problem}")
     times = comera("get", document["run"], "--metric", "step_ms", "--store", args.store)[1]["values"][1:]
@@ -139,7 +140,8 @@ def time(args):
     for method in args.methods or all_methods(args.set):
         name = f"time-{args.set}-{method}"
         if name not in results.known:
-            results.add(name, {"adamw": step_times(args, "adamw"), "own": step_times(args, method)}, "timed")
+            times = {key: step_times(args, of, results.best_rate(of, train=False)) for key, of in (("adamw", "adamw"), ("own", method))}
+            results.add(name, times, "timed")
 
 
 def rows_of(args):
