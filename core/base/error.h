@@ -19,11 +19,23 @@ enum class ErrorCode : int {
   not_found = 8,
 };
 
+namespace detail {
+// Texts of a file may be part of an error: their line breaks and other control characters become spaces.
+inline std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
+  return text;
+}
+}  // namespace detail
+
 class Error : public std::runtime_error {
  public:
   // Each text is one line without a final full stop: `what` happened, `why`, and `hint`, what to do about it.
   Error(ErrorCode code, const std::string& what, std::string why = "", std::string hint = "")
-      : std::runtime_error(what), code_(code), why_(std::move(why)), hint_(std::move(hint)) {}
+      : std::runtime_error(detail::one_line(what)),
+        code_(code),
+        why_(detail::one_line(std::move(why))),
+        hint_(detail::one_line(std::move(hint))) {}
 
   ErrorCode code() const { return code_; }
   const std::string& why() const { return why_; }
