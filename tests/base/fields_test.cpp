@@ -129,6 +129,7 @@ TEST(Json, SyntaxErrorNamesLineAndColumn) {
     EXPECT_EQ(std::string(error.what()).rfind("some.json:3:", 0), 0u) << error.what();
   }
   EXPECT_THROW(parse_json("", "empty.json"), Error);
+  EXPECT_THROW(parse_json("{\"a\": 1e999}", "large.json"), Error);
   EXPECT_THROW(read_json_file("/nonexistent/file.json"), Error);
 }
 
