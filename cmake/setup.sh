@@ -7,12 +7,14 @@
 #       --tests   get what tests need as well (apt-packages-tests.txt); without it they skip themselves
 #
 # The CUDA toolkit (530 MB to download, 770 MB unpacked) is got where an NVIDIA driver is and no nvcc. COMERA_CUDA=off
-# leaves CUDA out, COMERA_CUDA=pypi gets the toolkit and builds with it whatever else is there.
+# leaves CUDA out, COMERA_CUDA=pypi gets the toolkit and builds with it whatever else is there. NCCL (200 MB to download) is got where
+# there are several GPUs and no libnccl.so.2, or with COMERA_NCCL=on; COMERA_NCCL=off leaves it out.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 build=$(dirname -- "$here")/build
 pypi=${COMERA_PYPI_DIR:-$build/pypi}  # the default of COMERA_PYPI_DIR in dependencies.cmake
 cuda=$pypi-cuda                       # where gpu/CMakeLists.txt looks for the toolkit
+nccl=$pypi-nccl                       # and for NCCL
 retry=0 tests=0
 for option in "$@"; do
   case $option in
@@ -85,7 +87,7 @@ else
 fi
 
 # ---- PyPI packages --------------------------------------------------------------------------------------------
-trap 'rm -rf "$pypi.new" "$cuda.new"' EXIT
+trap 'rm -rf "$pypi.new" "$cuda.new" "$nccl.new"' EXIT
 
 libraries_from_pypi() {
   local list=$here/pypi-requirements.txt pin why
@@ -184,3 +186,38 @@ cuda_from_pypi() {
   changed
 }
 cuda_from_pypi
+
+# ---- NCCL -----------------------------------------------------------------------------------------------------
+# Where gpu/nccl.cu looks besides.
+have_nccl() { [[ -e ${CUDA_PATH:-/usr/local/cuda}/lib64/libnccl.so.2 ]] || { PATH=$PATH:/sbin ldconfig -p 2>/dev/null || true; } | grep -q 'libnccl\.so\.2'; }
+
+nccl_from_pypi() {
+  local list=$here/pypi-nccl.txt pin gpus
+  pin=$(pin_of "$list")
+  [[ ${COMERA_CUDA:-auto} != off ]] || return 0
+  case ${COMERA_NCCL:-auto} in
+    off) return 0 ;;
+    on) ;;
+    *)
+      gpus=(/proc/driver/nvidia/gpus/*/)
+      ((${#gpus[@]} > 1)) && { have_nvcc || [[ -d $cuda ]]; } && ! have_nccl || return 0
+      ;;
+  esac
+  [[ ! -f $nccl/.stamp || $(<"$nccl/.stamp") != "$pin" ]] || return 0
+  if ((!retry)) && [[ -f $build/.nccl-failed && $(<"$build/.nccl-failed") == "$pin" ]]; then
+    say "NCCL is left out: it did not come from PyPI (cmake/setup.sh --retry tries again)"
+    return 0
+  fi
+  say "getting NCCL, 200 MB, once (COMERA_NCCL=off leaves it out)"
+  unpack_list "$list" "$nccl.new"
+  if ((${#failed[@]})); then
+    say "NCCL is left out, GPUs exchange gradients through the hosts: it did not come from PyPI: $(why_pip_failed) (cmake/setup.sh --retry tries again)"
+    echo "$pin" >"$build/.nccl-failed"
+    return 0
+  fi
+  echo "$pin" >"$nccl.new/.stamp"
+  rm -rf "$nccl" "$build/.nccl-failed"
+  mv "$nccl.new" "$nccl"
+  changed
+}
+nccl_from_pypi

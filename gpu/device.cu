@@ -1,6 +1,10 @@
 // The CUDA device: its memory, its stream, its ops.
 #include "core/ops/device.h"
+
+#include <cstdio>
+
 #include "gpu/cuda_machine.h"
+#include "gpu/nccl.h"
 #include "gpu/pinned.h"
 
 namespace comera {
@@ -32,7 +36,7 @@ class CudaProgram final : public CapturedProgram {
 // With two steps in flight the device has the next one queued while the host prepares another.
 constexpr int kLag = 2;
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public LinkableDevice {
  public:
   // compute_capability: 90 is 9.0
   CudaDevice(int index, std::string name, int compute_capability)
@@ -120,6 +124,26 @@ class CudaDevice final : public Device {
     cudaGetLastError();  // clears the error of the aborted capture
   }
 
+  LinkEnd link_end() const override {
+    const NcclStatus nccl = nccl_status();
+    if (!nccl.here) return {};
+    cudaDeviceProp properties;
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, machine_.index()), "asking for the name of the device among all");
+    std::string uuid;
+    for (const char byte : properties.uuid.bytes) {
+      char text[3];
+      std::snprintf(text, sizeof text, "%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+      uuid += text;
+    }
+    return {"NCCL " + nccl.version, uuid};
+  }
+  std::string new_link() override { return new_nccl_link(); }
+  void join_link(const std::string& made, int process, int processes) override {
+    machine_.here();
+    link_ = join_nccl(made, process, processes, machine_.stream());
+  }
+  DeviceLink* link() override { return link_.get(); }
+
  private:
   static constexpr int kFp8Capability = 89;
   const std::string name_;
@@ -128,6 +152,7 @@ class CudaDevice final : public Device {
   GpuOps<CudaMachine> ops_;
   UploadLane lane_;
   Staging<UploadLane> uploads_;
+  std::unique_ptr<DeviceLink> link_;
 };
 
 }  // namespace

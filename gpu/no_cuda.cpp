@@ -1,5 +1,6 @@
 // Stub of the CUDA backend for builds without nvcc or with COMERA_CUDA=off.
 #include "core/ops/device.h"
+#include "core/ops/device_link.h"
 
 namespace comera {
 
@@ -9,5 +10,7 @@ std::unique_ptr<Device> open_cuda_device(int) {
   throw Error(ErrorCode::device, "this program was built without CUDA", COMERA_NO_CUDA_REASON,
               "use --device cpu, or build again with CUDA: COMERA_CUDA=pypi ./run.sh doctor");
 }
+
+NcclStatus nccl_status() { return {false, "", "this program was built without CUDA"}; }
 
 }  // namespace comera

@@ -9,6 +9,7 @@
 #include "core/comm/mpi.h"
 #include "core/config/config.h"
 #include "core/ops/device.h"
+#include "core/ops/device_link.h"
 
 namespace comera::cli {
 namespace {
@@ -38,6 +39,7 @@ void add_doctor(Verb& program, Context& context) {
     const CudaStatus cuda = cuda_status();
     const std::string cpu = cpu_name();
     const MpiStatus mpi = mpi_status();
+    const NcclStatus nccl = nccl_status();
     const unsigned threads = std::thread::hardware_concurrency();
     const std::string cuda_text = !cuda.built            ? "not built in: " + cuda.reason
                                   : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
@@ -47,6 +49,7 @@ void add_doctor(Verb& program, Context& context) {
                   {"commit", version_commit()},
                   {"cuda", {{"built", cuda.built}, {"toolkit", cuda.toolkit}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
                   {"mpi", {{"here", mpi.here}, {"library", mpi.library}, {"reason", mpi.reason}}},
+                  {"nccl", {{"here", nccl.here}, {"version", nccl.version}, {"reason", nccl.reason}}},
                   {"cpu", cpu},
                   {"blas", blas_name()},
                   {"threads", threads},
@@ -62,6 +65,7 @@ void add_doctor(Verb& program, Context& context) {
                                                   {"commit", version_commit()},
                                                   {"CUDA", cuda_text},
                                                   {"MPI", mpi.here ? mpi.library : mpi.reason},
+                                                  {"NCCL", nccl.here ? nccl.version : "not used: " + nccl.reason},
                                                   {"CPU", cpu},
                                                   {"BLAS", blas_name()},
                                                   {"threads", std::to_string(threads)},

@@ -18,6 +18,7 @@ class Communicator {
   // The same among the processes of this machine.
   virtual int process_here() const = 0;
   virtual int processes_here() const = 0;
+  virtual bool plans() const { return false; }  // there are no others, a plan counts with them (planned_processes.h)
 
   // `mine` and `all` are P pieces of `bytes`: piece q of `mine` goes to process q, piece q of `all` comes from it.
   void trade(const void* mine, void* all, int64_t bytes) {

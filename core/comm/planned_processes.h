@@ -13,6 +13,7 @@ class PlannedProcesses final : public Communicator {
   int processes() const override { return processes_; }
   int process_here() const override { return 0; }
   int processes_here() const override { return 1; }
+  bool plans() const override { return true; }
   [[noreturn]] void abort(const std::string& why) override { throw Error(ErrorCode::other, why); }
 
  private:

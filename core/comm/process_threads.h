@@ -66,6 +66,7 @@ class ThreadCommunicator final : public Communicator {
   int processes() const override { return all_.count(); }
   int process_here() const override { return process_; }
   int processes_here() const override { return all_.count(); }
+  ProcessThreads& threads() { return all_; }
 
   [[noreturn]] void abort(const std::string& why) override {
     all_.end();

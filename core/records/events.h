@@ -25,10 +25,11 @@ struct StartEvent {  // of a run or a fork
   std::optional<std::map<std::string, double>> weights = {};
   std::optional<std::string> imported = {};  // the file or folder that its first weights are from
   std::optional<int64_t> processes = {};     // that trained it together; null: one
+  std::optional<std::string> link = {};      // "NCCL 2.28.9" between their devices; null: messages went through the hosts
   static void fields(auto& e, auto& see) {
     see("device", e.device), see("blas", e.blas), see("parent", e.parent), see("fork_step", e.fork_step), see("late", e.late);
     see("held", e.held), see("caps", e.caps), see("weights", e.weights), see("imported", e.imported);
-    see("processes", e.processes);
+    see("processes", e.processes), see("link", e.link);
   }
 };
 
@@ -38,9 +39,10 @@ struct ResumeEvent {
   int64_t from_step = 0;
   std::optional<std::string> replaced = {};  // the run that keeps the later steps
   std::optional<int64_t> processes = {};     // that train it together from here on; null: one
+  std::optional<std::string> link = {};      // between their devices, as at the start
   static void fields(auto& e, auto& see) {
     see("device", e.device), see("blas", e.blas), see("from_step", e.from_step), see("replaced", e.replaced);
-    see("processes", e.processes);
+    see("processes", e.processes), see("link", e.link);
   }
 };
 

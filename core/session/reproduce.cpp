@@ -13,6 +13,7 @@
 #include "core/store/run_reader.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/checkpoint.h"
+#include "core/train/device_links.h"
 #include "core/train/trainer.h"
 
 namespace comera {
@@ -89,7 +90,10 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
   if (from_checkpoint) --start;
   if (source.begins_with_checkpoint() && (!from_checkpoint || start->first < source.fork_step)) throw source.lacks_first_checkpoint();
   const RunConfig config = from_checkpoint ? checkpoint_config(start->second) : source.config;
-  if (others) tell_of_trainer(*others, config, train.device);
+  if (others) {
+    tell_of_trainer(*others, config, train.device);
+    link_devices(*device, *others);
+  }
   Trainer trainer(config, data.train, data.validation, *device, comparer, others);
   if (others) tell_calls_of(trainer, *others);
   if (from_checkpoint)

@@ -34,6 +34,7 @@ class Runner {
   void begin_resume();
   void begin_fork();
   std::optional<int64_t> processes() const;  // for events; null: one
+  std::optional<std::string> link() const;   // the same
   StartEvent first_event(const std::string& parent, int64_t fork_step) const;
   RunStart record_of(const RunConfig& config, const std::string& parent, int64_t fork_step) const;
   std::string set_aside(int64_t from);

@@ -14,6 +14,7 @@
 #include "core/store/process.h"
 #include "core/store/run_reader.h"
 #include "core/train/checkpoint.h"
+#include "core/train/device_links.h"
 #include "core/train/forecast.h"
 #include "core/train/trainer.h"
 
@@ -47,7 +48,10 @@ void Runner::prepare() {
 
 void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool alone) {
   trainer_.reset();
-  threads_.reset();
+  if (threads_) {
+    device_.reset();  // it may be linked with theirs
+    threads_.reset();
+  }
   Communicator* others = alone ? nullptr : start_.others.get();
   if (!others && (threads_ = others_in_threads(config))) others = &threads_->others();
   const std::string& name = start_.device.empty() ? config.train.device : start_.device;
@@ -56,6 +60,7 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool
     const int threads = static_cast<int>(config.train.threads);
     device_ = start_.open ? start_.open(name, threads) : others ? open_share_of_device(name, threads, *others) : open_device(name, threads);
   }
+  if (others) link_devices(*device_, *others);
   const auto reading = [this](double share) {
     snapshot_.message = "reading the data: " + std::to_string(std::lround(100 * share)) + " %";
     publish(false);
@@ -122,7 +127,7 @@ void Runner::begin_new() {
   if (!start_.weights.empty()) return begin_with_weights();
   begin_record("", 0);
   trainer_->start();
-  recorder_.tell(0, StartEvent{.device = device_->name(), .blas = device_->blas(), .processes = processes()});
+  recorder_.tell(0, StartEvent{.device = device_->name(), .blas = device_->blas(), .processes = processes(), .link = link()});
   make_changes();
 }
 
@@ -139,7 +144,8 @@ void Runner::begin_with_weights() {
                                .blas = device_->blas(),
                                .held = held_ranks(trainer_->engine().params()),
                                .imported = start_.imported,
-                               .processes = processes()});
+                               .processes = processes(),
+                               .link = link()});
   if (recorder_.writer()) recorder_.writer()->flush();
   trainer_->report_all();
   checkpoint("start");
@@ -235,6 +241,7 @@ void Runner::begin_resume() {
   ResumeEvent resumed{device_->name(), device_->blas(), from};
   if (!snapshot_.replaced.empty()) resumed.replaced = snapshot_.replaced;
   resumed.processes = processes();
+  resumed.link = link();
   recorder_.tell(from, resumed);
   if (from == 0) trainer_->report_all();  // a run killed at once may not have stored it
   recall(source.id, from);
@@ -249,6 +256,11 @@ std::optional<int64_t> Runner::processes() const {
   return start_.others ? std::optional<int64_t>(start_.others->processes()) : std::nullopt;
 }
 
+std::optional<std::string> Runner::link() const {
+  const std::string name = start_.others ? link_name(*device_, *start_.others) : "";
+  return name.empty() ? std::nullopt : std::optional(name);
+}
+
 // How a fork of `parent` begins, of which no config tells.
 StartEvent Runner::first_event(const std::string& parent, int64_t fork_step) const {
   Engine& engine = trainer_->engine();
@@ -261,7 +273,8 @@ StartEvent Runner::first_event(const std::string& parent, int64_t fork_step) con
           .held = held_ranks(engine.params()),
           .caps = overrides.caps,
           .weights = overrides.weights,
-          .processes = processes()};
+          .processes = processes(),
+          .link = link()};
 }
 
 // What the run did past `from`, where the trainer stands now, becomes a run of its own. Returns its id.

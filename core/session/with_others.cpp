@@ -4,6 +4,7 @@
 
 #include "core/ops/device.h"
 #include "core/session/stored_run.h"
+#include "core/train/device_links.h"
 #include "core/train/trainer.h"
 
 namespace comera {
@@ -72,6 +73,7 @@ class Follower {
   void make_trainer(const RunConfig& config, const std::string& device) {
     trainer_.reset();
     if (!device_) device_ = open_share_of_device(device, static_cast<int>(config.train.threads), others_);
+    link_devices(*device_, others_);
     data_ = open_run_data(config);
     trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, none_, &others_);
   }

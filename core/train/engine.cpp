@@ -12,6 +12,7 @@
 #include "core/methods/factor_ranks.h"
 #include "core/methods/tables.h"
 #include "core/train/batch_fit.h"
+#include "core/train/device_links.h"
 #include "core/train/forecast.h"
 
 namespace comera {
@@ -59,7 +60,8 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
   method_ = make_method(config_, params_);
   if (others_) {
     check_shared();
-    shared_.emplace(*others_, parts());
+    shared_.emplace(*others_, parts(), link_of(device_, *others_));
+    plan_rounds();
     // The norm of all gradients would need those of others.
     if (optimizer_->by_entries() && config_.train.clip_norm == 0) blocks_ = method_->blocks_of(parts());
   }
@@ -140,6 +142,7 @@ void Engine::plan() {
   step_work_ = {};
   const Work part = grad_.plan();
   for (int64_t i = 0; i < (shared_ ? shared_->rounds() : parts()); ++i) step_work_ += part;
+  for (const auto& round : rounds_) round->program.plan();
   if (reduces()) step_work_ += reduce_.plan();
   step_work_ += update_.plan();
   score_.plan();
@@ -199,6 +202,7 @@ class Engine::RefreshingTaker final : public GradTaker {
 std::vector<StepProgram*> Engine::programs() {
   std::vector<StepProgram*> all{&grad_, &update_, &score_, &refresh_};
   if (reduces()) all.push_back(&reduce_);
+  for (const auto& round : rounds_) all.push_back(&round->program);
   return all;
 }
 
@@ -207,7 +211,7 @@ MemoryByPurpose Engine::planned() const {
   sum[Purpose::data] += data_bytes_ + table_bytes_;
   sum[Purpose::workspace] += workspace_bytes_;
   sum[Purpose::gradient] += second_bytes_;
-  if (shared_ && computes_on_host(device_)) sum[Purpose::workspace] += shared_->bytes();
+  if (sums_on_device()) sum[Purpose::workspace] += shared_->bytes();
   return sum;
 }
 
@@ -242,9 +246,9 @@ void Engine::take_step_memory() {
   if (shared_) {
     if (second_bytes_ > 0) second_memory_ = Buffer(memory_, second_bytes_, Purpose::gradient);
     place_shared();
-    if (computes_on_host(device_)) shared_memory_ = Buffer(memory_, shared_->bytes(), Purpose::workspace);
-    host_memory_.resize(computes_on_host(device_) ? 0 : static_cast<size_t>(shared_->bytes()));
-    shared_->attach(computes_on_host(device_) ? shared_memory_.data() : host_memory_.data(), params_.grads(), used_twice());
+    if (sums_on_device() && shared_->bytes() > 0) shared_memory_ = Buffer(memory_, shared_->bytes(), Purpose::workspace);
+    host_memory_.resize(sums_on_device() ? 0 : static_cast<size_t>(shared_->bytes()));
+    shared_->attach(sums_on_device() ? shared_memory_.data() : host_memory_.data(), params_.grads(), used_twice());
   }
   for (StepProgram* program : programs()) program->arena().attach(step_memory_.data());
   mailbox_ = device_.mailbox(kSlots, static_cast<int64_t>(sizeof(StepResults)) + mail_bytes());
@@ -482,7 +486,6 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   tokens_ = 0;
   const bool one_part = parts() == (others_ ? others_->processes() : 1);  // of this process
   const bool eager = op_by_op || early || (!one_part && method_->calls_differ(parts()));
-  const int64_t sent = others_ ? others_->sent_bytes() : 0;
   if (others_) is_local() ? take_own_part(next, scalars, eager) : share_parts(next, scalars, eager);
   for (int64_t part = 0; !others_ && part < parts(); ++part) grad_part(next, scalars, part, part == 0, eager);
   if (reduces()) reduce_.run(op_by_op);
@@ -495,10 +498,12 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
     if (refreshes && !early) refresh_with([&](Ctx& ctx) { optimizer_->refresh(ctx, params_.params(), scalars.optimizer_step); });
     update = now_ms();
     update_.run(op_by_op);
-    if (has_blocks() && static_cast<int64_t>(scalars.step) % method_->read_every() == 0)
+    if (has_blocks() && static_cast<int64_t>(scalars.step) % method_->read_every() == 0) {
+      const int64_t sent = others_->sent_bytes();
       for (const Param* param : blocks_) shared_->collect(device_, param->value);
+      shared_step_.sent_bytes += others_->sent_bytes() - sent;
+    }
   }
-  if (others_) shared_step_.sent_bytes = others_->sent_bytes() - sent;
   profiling.done();
   if (waits) device_.synchronize();
   times_ = waits ? StepTimes{given, refresh_ms_, now_ms() - update, forward_ms_, others_ms_} : StepTimes{};

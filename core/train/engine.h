@@ -114,7 +114,8 @@ class Engine {
   // false: steps and scores are computed op by op also where the device captures, for comparisons.
   void replay(bool allowed) { replay_ = allowed; }
   // Programs captured so far: three at most (a step's two, and the scores') after each plan. Live changes add none.
-  int64_t captures() const { return grad_.captures() + reduce_.captures() + update_.captures() + score_.captures(); }
+  // Linked devices have one more for each kind of round.
+  int64_t captures() const;
   const RunConfig& config() const { return config_; }
   const Task& task() const { return *task_; }
   const BatchLayout& layout() const { return layout_; }  // of its batches
@@ -142,6 +143,9 @@ class Engine {
   void combine_results(int64_t slot);
   enum class Together : unsigned char { mean, of_first };
   void each_averaged(const std::function<void(const Tensor&, Together)>& visit) const;
+  void plan_rounds();
+  int64_t add_round(int64_t round);
+  bool sums_on_device() const { return shared_ && (shared_->linked() || computes_on_host(device_)); }
   void add_results(const StepResults& part, StepResults& sum);
   std::vector<StepProgram*> programs();
   void place_tables();
@@ -160,7 +164,13 @@ class Engine {
   Memory memory_;
   // Their arenas outlive the layers, whose handles they lent.
   StepProgram grad_, reduce_, update_, score_, refresh_;
-  Arena refreshing_;  // of the refreshes that are due in a step
+  struct Round {
+    Round(Device& device, std::function<void(Arena&)> calls) : program(device, std::move(calls)) {}
+    StepProgram program;
+    int64_t sent_bytes = 0;  // by its calls
+  };
+  std::vector<std::unique_ptr<Round>> rounds_;  // of linked devices: the first, one for all between, the last
+  Arena refreshing_;                            // of the refreshes that are due in a step
   class RefreshingTaker;
   uint64_t refreshed_step_ = 0;  // the step whose backward pass refreshes projections; 0: none does
   double refresh_ms_ = 0;        // all refreshes of the last step issued

@@ -1,8 +1,11 @@
 // Steps whose parts several processes compute.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/train/device_links.h"
 #include "core/train/engine.h"
 
 namespace comera {
@@ -55,6 +58,40 @@ void Engine::place_shared() {
       left_out.push_back({begin, end});
   }
   shared_->plan(params_.grads().count(), config_.dtype(), used_twice(), left_out);
+  if (shared_->linked()) shared_->attach(nullptr, params_.grads(), used_twice());  // for the plans of its calls
+}
+
+void Engine::plan_rounds() {
+  const int64_t rounds = shared_->linked() && !is_local() ? shared_->rounds() : 0, kinds = std::min<int64_t>(rounds, 3);
+  for (int64_t kind = 0; kind < kinds; ++kind)
+    rounds_.push_back(std::make_unique<Round>(device_, [this, round = kind == kinds - 1 ? rounds - 1 : kind](Arena& arena) {
+      Ctx ctx = context(arena, true);
+      shared_->add(ctx, round);
+    }));
+}
+
+// Returns the bytes that this process sent.
+int64_t Engine::add_round(int64_t round) {
+  DeviceLink* const link = link_of(device_, *others_);
+  const int64_t before = link ? link->sent_bytes() : others_->sent_bytes();
+  if (!link) {
+    shared_->add(device_, round);
+    return others_->sent_bytes() - before;
+  }
+  Round& calls = round + 1 == shared_->rounds() ? *rounds_.back() : *rounds_[round == 0 ? 0 : 1];
+  // All processes replay a message or none does: a profile, which this process alone may take, changes nothing here.
+  OpProfile* const profile = std::exchange(device_.ops().profile, nullptr);
+  calls.program.run(!replay_);
+  device_.ops().profile = profile;
+  if (profile) device_.synchronize();
+  if (const int64_t sent = link->sent_bytes() - before; sent > 0) calls.sent_bytes = sent;  // a replay makes no calls
+  return calls.sent_bytes;
+}
+
+int64_t Engine::captures() const {
+  int64_t all = grad_.captures() + reduce_.captures() + update_.captures() + score_.captures();
+  for (const auto& round : rounds_) all += round->program.captures();
+  return all;
 }
 
 bool Engine::is_block(const Param& param) const { return std::find(blocks_.begin(), blocks_.end(), &param) != blocks_.end(); }
@@ -153,6 +190,7 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
   StepResults sum;
   int64_t tokens = 0;
   shared_step_.compute_ms.assign(static_cast<size_t>(processes), 0);
+  shared_step_.sent_bytes = 0;
   for (int64_t round = 0; round < shared_->rounds(); ++round) {
     PartResults mine;
     tokens_ = 0;
@@ -173,7 +211,7 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
       add_results(part.results, sum);
     }
     try {
-      shared_->add(device_, round);
+      shared_step_.sent_bytes += add_round(round);
     } catch (const std::exception& error) {  // others may wait for messages that do not come
       others_->abort(error.what());
     }
@@ -190,6 +228,7 @@ void Engine::take_own_part(const std::function<const Batch&()>& next, const Step
   const double mine[] = {static_cast<double>(tokens_), now_ms() - waited_ms_ - begin}, computed = now_ms();
   tokens_ = 0;
   shared_step_.compute_ms.clear();
+  shared_step_.sent_bytes = 0;
   for (const std::string& text : others_->exchange(std::string(reinterpret_cast<const char*>(mine), sizeof mine))) {
     double theirs[2];
     std::memcpy(theirs, text.data(), sizeof theirs);

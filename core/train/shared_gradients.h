@@ -1,20 +1,24 @@
 // Gradients of the parts of a batch that several processes computed, summed as one process sums them: of each number the parts' one after
-// another, whichever process had them. A process sums a slice of the numbers, then all get all slices. Works on the host: a device with
-// memory of its own is downloaded from and uploaded to.
+// another, whichever process had them. A process sums a slice of the numbers, then all get all slices. Where devices are linked, they
+// send and sum; else the host does, and a device with memory of its own is downloaded from and uploaded to. The bits are the same.
 #pragma once
 #include <vector>
 
 #include "core/comm/communicator.h"
 #include "core/ops/device.h"
+#include "core/ops/device_link.h"
 
 namespace comera {
+
+struct Ctx;
 
 inline bool computes_on_host(const Device& device) { return device.total_bytes() < 0; }
 
 class SharedGradients {
  public:
-  // `parts` of a batch, over all processes.
-  SharedGradients(Communicator& communicator, int64_t parts);
+  // `parts` of a batch, over all processes; `link`: of the devices, or null.
+  SharedGradients(Communicator& communicator, int64_t parts, DeviceLink* link = nullptr);
+  bool linked() const { return link_ != nullptr; }
 
   // A parameter that is used twice a pass: numbers [place, place + count) of all gradients, to which `second` is added.
   struct Twice {
@@ -27,15 +31,20 @@ class SharedGradients {
   // For the sum of `count` numbers, of which those of `twice` (ascending, apart) have a second gradient. Those `left_out` (likewise, of one
   // gradient) stay what this process has.
   void plan(int64_t count, DType dtype, const std::vector<Twice>& twice, const std::vector<Range>& left_out = {});
-  int64_t bytes() const { return bytes_; }            // host memory
-  int64_t sent_bytes() const { return sent_bytes_; }  // of a step, by this process to others (Communicator::sent_bytes)
+  int64_t bytes() const { return bytes_; }  // where it sums: of the device where it is linked(), else of the host
+  // Of a step, by this process to others (Communicator::sent_bytes, DeviceLink::sent_bytes).
+  int64_t sent_bytes() const { return sent_bytes_; }
   // From now on `memory`, of bytes(), serves to sum these: what was planned, with addresses.
   void attach(void* memory, const Tensor& grads, const std::vector<Twice>& twice);
 
   int64_t rounds() const { return rounds_; }  // parts of a process at most
   // Adds the gradients of round `round`, that of process p being part round * P + p; after the last one `grads` is the sum, on all.
   void add(Device& device, int64_t round);
+  // The same where it is linked(), by calls that may be planned and captured; messages lie in the arena. All rounds between the first and
+  // the last make the same calls.
+  void add(Ctx& ctx, int64_t round);
 
+  // Through hosts:
   // Of `all`, one equal block of rows for each part of a batch: a block is that of the process which computes its part, on all.
   void collect(Device& device, const Tensor& all);
   // The mean of all processes' `values` goes to all; likewise those of process 0.
@@ -62,13 +71,18 @@ class SharedGradients {
   void add_segment(Device& device, const Segment& segment, int64_t round);
   template <class T>
   void average_of(Device& device, const Tensor& values);
+  int64_t piece_bytes() const { return host_piece_ * static_cast<int64_t>(size_of(dtype_)); }
+  char* host_memory();
   int64_t slice_of(int64_t count) const { return (count + communicator_.processes() - 1) / communicator_.processes(); }
 
   Communicator& communicator_;
+  DeviceLink* const link_;
   const int64_t parts_, rounds_;
   std::vector<Segment> segments_;
-  int64_t piece_ = 0, bytes_ = 0, sent_bytes_ = 0;  // piece_: numbers a message at most
-  int64_t piece_bytes_ = 0;
+  DType dtype_ = DType::f32;
+  int64_t piece_ = 0, kept_ = 0, bytes_ = 0, sent_bytes_ = 0;  // piece_: numbers a message at most; kept_: numbers between rounds
+  int64_t host_piece_ = 0;                                     // numbers of a message through hosts
+  std::vector<char> host_;                                     // for them where gradients are not summed on the host
   bool any_twice_ = false;
   char* memory_ = nullptr;
 };

@@ -129,6 +129,7 @@ case $which in
     step test-ops 120 "$tests" --gtest_filter='CudaOps.*'
     step test-products 60 "$tests" --gtest_filter='CudaFp8.*:CudaProducts.*:CudaStrips.*'
     step test-captured 60 "$tests" --gtest_filter='*CudaMethods.Captured*/comera:CudaCaptured.TwoThousandEdits*'
+    step test-nccl 40 "$tests" --gtest_filter='CudaNccl.*'  # as many GPUs as there are
     for batch in 64 1; do
       bench "step-tf32-$batch" "$batch" 40 --set train.matmul=tf32
       row "step-tf32-$batch" "CoMERA Studio, tensor trains, tf32 products, captured" "$batch" $?

@@ -43,7 +43,7 @@ TEST(Communicator, TellsAllWhyOneProcessEnds) {
     for (int p = 0; p < 3; ++p) {
       EXPECT_EQ(ends[static_cast<size_t>(p)],
                 (failing == 0 || p == failing ? "" : "process " + std::to_string(failing) + ": ") + std::string("no room"));
-      EXPECT_EQ(whys[static_cast<size_t>(p)], p == failing ? "" : "the disk\tis full; delete something");
+      EXPECT_EQ(whys[static_cast<size_t>(p)], p == failing ? "" : "the disk is full; delete something") << "a line";
     }
   }
 }

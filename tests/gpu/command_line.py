@@ -50,8 +50,8 @@ class OnADevice(CliTest):
 
     @unittest.skipUnless("in_software" in BIN, "of the GPU in software")
     def test_devices_are_listed(self):
-        self.assertEqual(self.ok_json("doctor")["cuda"]["devices"], ["GPU in software"] * 2)
-        self.fails(4, "train", "demo", "--device", "cuda:2", match="this machine has 2")
+        self.assertEqual(self.ok_json("doctor")["cuda"]["devices"], ["GPU in software"] * 3)
+        self.fails(4, "train", "demo", "--device", "cuda:3", match="this machine has 3")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""When cmake/setup.sh gets the CUDA toolkit from PyPI, and what it says when it does not. The script itself runs; pip, the
+"""When cmake/setup.sh gets the CUDA toolkit and NCCL from PyPI, and what it says when it does not. The script itself runs; pip, the
 driver and Debian's packages are stood in for."""
 import hashlib
 import os
@@ -29,6 +29,7 @@ LIST = "# two of them\nnvidia-a==1.0 --hash=sha256:00\nnvidia-b==1.0 --hash=sha2
 PACKAGES = 2
 NEW, OLD, FORCED, REFUSED = {"DRIVER": "13000"}, {"DRIVER": "12040"}, {"COMERA_CUDA": "pypi"}, {"COMERA_CUDA": "off"}
 OFFLINE = {"NO_NETWORK": "1"}
+NCCL, NO_NCCL = {"COMERA_NCCL": "on"}, {"COMERA_NCCL": "off"}  # by itself it is got where there are several GPUs, which no test can claim
 # environment, options of the calls one after another, status of the last, packages asked for in all, toolkit there, what the
 # last says ("" = nothing)
 CASES = [
@@ -44,6 +45,14 @@ CASES = [
     ({**NEW, **OFFLINE}, [[], []], 0, PACKAGES, False, "CUDA is left out: its toolkit did not come from PyPI (cmake/setup.sh --retry"),
     ({**NEW, **OFFLINE}, [[], ["--retry"]], 0, 2 * PACKAGES, False, "PyPI cannot be reached"),
     ({**FORCED, **OFFLINE}, [[]], 1, PACKAGES, False, "error: the CUDA toolkit did not come from PyPI: nvidia-a==1.0 nvidia-b==1.0"),
+    (NCCL, [[]], 0, 1, False, "getting NCCL"),
+    (NCCL, [[], []], 0, 1, False, ""),
+    ({**NCCL, **NEW}, [[]], 0, PACKAGES + 1, True, "getting NCCL"),
+    ({**NCCL, **REFUSED}, [[]], 0, 0, False, ""),
+    ({**NO_NCCL, **NEW}, [[], []], 0, PACKAGES, True, ""),
+    ({**NCCL, **OFFLINE}, [[]], 0, 1, False, "NCCL is left out, GPUs exchange gradients through the hosts: it did not come from PyPI: PyPI cannot be reached"),
+    ({**NCCL, **OFFLINE}, [[], []], 0, 1, False, "NCCL is left out: it did not come from PyPI (cmake/setup.sh --retry"),
+    ({**NCCL, **OFFLINE}, [[], ["--retry"]], 0, 2, False, "PyPI cannot be reached"),
     ({"COMERA_CUDA": "yes"}, [[]], 1, 0, False, "error: COMERA_CUDA=yes is not known"),
 ]
 
@@ -58,6 +67,7 @@ def outcome(folder, environment, calls):
     """(status, packages asked for, whether the toolkit is there, what the last call said)"""
     shutil.copytree(ROOT / "cmake", folder / "cmake")
     (folder / "cmake/pypi-cuda.txt").write_text(LIST, encoding="utf-8")
+    (folder / "cmake/pypi-nccl.txt").write_text("nvidia-n==1.0 --hash=sha256:00\n", encoding="utf-8")
     with zipfile.ZipFile(folder / "toolkit.whl", "w") as wheel:
         for name in FILES:
             wheel.writestr("nvidia/cu13/" + name, "")

@@ -1,74 +1,10 @@
 // Processes that share the parts of each batch: bit for bit the parameters, losses and events of one process that computes all parts,
 // for every method that parts are allowed for.
-#include "core/comm/process_threads.h"
-#include "tests/ops/cases/recording_device.h"
-#include "tests/train/course.h"
 #include "tests/train/lagging_device.h"
+#include "tests/train/process_runs.h"
 
 namespace comera::test {
 namespace {
-
-struct Trained {
-  std::vector<std::string> lines;
-  std::string checkpoint;
-};
-
-// The whole run with a change of every kind, in exactly the planned memory; its last checkpoint in a file of this name.
-using Open = std::function<std::unique_ptr<Device>()>;
-std::unique_ptr<Device> one_thread() { return open_cpu_device(1); }
-
-Trained trained(const RunConfig& config, const std::string& name, Communicator* others, const Open& open = one_thread) {
-  const std::unique_ptr<Device> device = open();
-  Course course;
-  Trainer trainer(config, data_of(config), data_of(config), *device, course, others);
-  const int64_t planned = trainer.engine().planned().total();
-  trainer.start();
-  EXPECT_EQ(trainer.engine().memory().now().total(), planned);
-  while (!trainer.finished()) {
-    const auto planned_traffic = [&](int64_t step) { return trainer.engine().planned_traffic(step); };
-    const int64_t before = planned_traffic(trainer.state().step + 1);
-    one_step(trainer);
-    EXPECT_EQ(trainer.engine().memory().now().total(), trainer.engine().planned().total());
-    // Bonds grow before a step and are cut after it.
-    const int64_t sent = trainer.engine().shared_step().sent_bytes;
-    EXPECT_TRUE(sent == before || sent == planned_traffic(trainer.state().step)) << sent << " " << before;
-    EXPECT_EQ(sent > 0, others != nullptr);
-    EXPECT_EQ(trainer.engine().shared_step().compute_ms.size(), others ? static_cast<size_t>(others->processes()) : 0);
-  }
-  Trained out{course.lines, file(name + (others ? std::to_string(others->process()) : ""))};
-  trainer.save(out.checkpoint);
-  return out;
-}
-
-void expect_equal(const Trained& alone, const Trained& shared) {
-  EXPECT_EQ(alone.lines, shared.lines);
-  EXPECT_EQ(difference(alone.checkpoint, shared.checkpoint), "");
-}
-
-// One process against each of these numbers of processes.
-void expect_same_bits(const RunConfig& config, const std::vector<int>& counts, const Open& open = one_thread) {
-  const Trained alone = trained(config, "alone", nullptr, open);
-  for (const int count : counts) {
-    SCOPED_TRACE(std::to_string(count) + " processes");
-    std::vector<Trained> shared(static_cast<size_t>(count));
-    const auto ends = run_processes(
-        count, [&](Communicator& others) { shared[static_cast<size_t>(others.process())] = trained(config, "shared", &others, open); });
-    EXPECT_EQ(ends, std::vector<std::string>(ends.size()));
-    for (const Trained& one : shared) {
-      expect_equal(alone, one);
-      std::filesystem::remove(one.checkpoint);
-    }
-  }
-  std::filesystem::remove(alone.checkpoint);
-}
-
-RunConfig in_parts(RunConfig config, int64_t parts, int64_t steps = kSteps) {
-  config = scripted(std::move(config));
-  config.train.steps = steps;
-  config.train.batch = 12;
-  config.train.micro_batches = parts;
-  return config;
-}
 
 class ProcessesOfMethods : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
@@ -137,8 +73,8 @@ TEST(Processes, TrainWithEveryOtherChoice) {
 }
 
 TEST(Processes, TrainOnDevicesThatAreLateOrCapture) {
-  expect_same_bits(in_parts(text_config(), 4), {2}, [] { return std::make_unique<LaggingDevice>(2); });
-  expect_same_bits(in_parts(text_config(), 4, 30), {2, 3}, [] { return std::make_unique<RecordingDevice>(); });
+  expect_same_bits(in_parts(text_config(), 4), {2}, [](Communicator*) { return std::make_unique<LaggingDevice>(2); });
+  expect_same_bits(in_parts(text_config(), 4, 30), {2, 3}, [](Communicator*) { return std::make_unique<RecordingDevice>(); });
 }
 
 // A gradient that needs several messages.
@@ -172,8 +108,8 @@ TEST(ProcessesOfHeads, HaveTheBitsOfOneProcess) {
 }
 
 TEST(ProcessesOfHeads, OnDevicesThatAreLateOrCapture) {
-  expect_same_bits(heads_in_parts(4, 4), {2, 4}, [] { return std::make_unique<LaggingDevice>(2); });
-  expect_same_bits(heads_in_parts(4, 4), {2, 4}, [] { return std::make_unique<RecordingDevice>(); });
+  expect_same_bits(heads_in_parts(4, 4), {2, 4}, [](Communicator*) { return std::make_unique<LaggingDevice>(2); });
+  expect_same_bits(heads_in_parts(4, 4), {2, 4}, [](Communicator*) { return std::make_unique<RecordingDevice>(); });
 }
 
 TEST(ProcessesOfHeads, SendFactorsAtMergesAlone) {

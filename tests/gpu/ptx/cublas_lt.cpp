@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/ops/small_floats.h"
+#include "tests/gpu/ptx/nccl.h"
 #include "tests/gpu/ptx/runtime.h"
 
 namespace {
@@ -307,10 +308,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc_in, co
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-// In the place of the C library's: cuBLASLt is this program.
+// In the place of the C library's: cuBLASLt and NCCL are this program, the latter where a test wants it.
 void* dlopen(const char* name, int flags) {
   static const auto real = reinterpret_cast<void* (*)(const char*, int)>(dlsym(RTLD_NEXT, "dlopen"));
-  return name && std::strstr(name, "cublasLt") ? real(nullptr, flags) : real(name, flags);
+  const auto is = [name](const char* part) { return name && std::strstr(name, part); };
+  if (is("libnccl") && !comera_nccl_double()->here) return nullptr;
+  return real(is("cublasLt") || is("libnccl") ? nullptr : name, flags);
 }
 
 }  // extern "C"

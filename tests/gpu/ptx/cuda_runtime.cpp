@@ -1,14 +1,16 @@
 // The calls of CUDA's runtime that this project makes, on a GPU in software: kernels are the PTX that nvcc put into the
 // program, run by warp.h. Linked in the place of cudart. As late as a device may be: what a stream was given runs only when
 // somebody waits for it. Memory is NaN before it is written; what is not the device's, or was given back, cannot be touched.
-// What a capture forbids fails, and the device is lost after a fault.
+// What a capture forbids fails, and the device is lost after a fault. Threads may stand for processes, each with a device of its own.
 #include "tests/gpu/ptx/runtime.h"
 
 #include <cuda_runtime_api.h>
 #include <cxxabi.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/gpu/ptx/warp.h"
@@ -26,6 +29,9 @@ namespace {
 using Work = std::function<void()>;
 
 std::recursive_mutex everything;
+std::condition_variable_any others_went_on;
+constexpr int kDevices = 3;
+thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 cudaError_t lost = cudaSuccess;  // after a fault
 
@@ -81,39 +87,63 @@ struct CUstream_st {
   std::deque<Work> given;
   std::unique_ptr<CUgraph_st> capture;
   bool spoilt = false;  // the capture, by a call that it forbids
+  bool runs = false;    // some thread is at its work
+  bool helped = false;  // a thread of its own has begun, or will
+  const int device = device_of_thread;
 };
 
 namespace {
 
 std::vector<cudaStream_t> streams;
 
+// Runs what was given first, or waits until another thread has done so.
 void run_next(cudaStream_t stream) {
+  if (stream->runs) return others_went_on.wait(everything, [stream] { return !stream->runs; });
   const Work work = std::move(stream->given.front());
   stream->given.pop_front();
   if (lost != cudaSuccess) return;
+  stream->runs = true;
   try {
     work();
   } catch (const comera::ptx::Fault& fault) {
     std::fprintf(stderr, "GPU in software: %s\n", fault.what());
     lost = cudaErrorIllegalAddress;
   }
+  stream->runs = false;
+  others_went_on.notify_all();
 }
 
 cudaError_t finish(cudaStream_t stream) {
-  while (!stream->given.empty()) run_next(stream);
+  while (stream->runs || !stream->given.empty()) run_next(stream);
   return lost;
 }
 
+// Lets a thread of its own run what the stream was given.
+void help(cudaStream_t stream) {
+  if (stream->runs || stream->helped || stream->given.empty()) return;
+  stream->helped = true;
+  std::thread([stream] {
+    const std::lock_guard lock(everything);
+    finish(stream);
+    stream->helped = false;
+    others_went_on.notify_all();
+  }).detach();
+}
+
+// Of the thread's device.
 cudaError_t finish_all() {
-  for (cudaStream_t stream : streams) finish(stream);
+  std::vector<cudaStream_t> own;
+  for (cudaStream_t stream : streams)
+    if (stream->device == device_of_thread) own.push_back(stream);
+  for (cudaStream_t stream : own) finish(stream);
   return lost;
 }
 
-// A call that no stream may be captured under.
+// A call that no stream of the device may be captured under.
 bool spoils_captures() {
   bool spoilt = false;
   for (cudaStream_t stream : streams)
-    if (stream->capture) spoilt = stream->spoilt = true;
+    if (stream->capture && stream->device == device_of_thread) spoilt = stream->spoilt = true;
   return spoilt;
 }
 
@@ -129,12 +159,28 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
     stream->capture->nodes.push_back(std::move(work));
   else
     stream->given.push_back(std::move(work));
+  others_went_on.notify_all();
   return cudaSuccess;
 }
 
 bool is_device_memory(const void* data, int64_t bytes) {
   const std::lock_guard lock(everything);
   return lies_in(of_device, std::bit_cast<uintptr_t>(data), bytes);
+}
+
+// The call which runs the work holds the lock once; while it waits, others have it. Streams whose threads wait for something else get on,
+// too, as a device does by itself.
+void wait_for_others(const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!done()) {
+    for (cudaStream_t stream : streams) help(stream);
+    if (others_went_on.wait_until(everything, end) == std::cv_status::timeout) throw Fault("work waits for other devices in vain");
+  }
+}
+
+void wake_others() {
+  const std::lock_guard lock(everything);
+  others_went_on.notify_all();
 }
 
 }  // namespace comera::ptx
@@ -227,8 +273,6 @@ struct Call {
   cudaStream_t stream;
 };
 thread_local std::vector<Call> calls;
-constexpr int kDevices = 2;
-thread_local int device_of_thread = 0;
 
 }  // namespace
 
@@ -314,7 +358,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 
 // ---- the device
 
-// Two, which share their memory: a call that forgets to choose its device is on the wrong one.
+// Several, which share their memory: a call that forgets to choose its device is on the wrong one.
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = kDevices;
   return cudaSuccess;
@@ -328,8 +372,9 @@ cudaError_t cudaSetDevice(int device) {
   device_of_thread = device;
   return note(lost);
 }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
+  properties->uuid.bytes[0] = static_cast<char>(device);
   std::strcpy(properties->name, "GPU in software");
   properties->totalGlobalMem = static_cast<size_t>(kTotalBytes);
   return cudaSuccess;
@@ -470,6 +515,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const std::lock_guard lock(everything);
   finish(stream);
+  others_went_on.wait(everything, [stream] { return !stream->helped; });
   std::erase(streams, stream);
   delete stream;
   return cudaSuccess;
@@ -549,7 +595,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     event->stream->spoilt = true;
     return note(cudaErrorStreamCaptureUnsupported);
   }
-  while (!event->last->done && lost == cudaSuccess && !event->stream->given.empty()) run_next(event->stream);
+  while (!event->last->done && lost == cudaSuccess && (event->stream->runs || !event->stream->given.empty())) run_next(event->stream);
   return note(lost);
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {

@@ -21,7 +21,7 @@
 
 namespace comera::test {
 
-class RecordingDevice final : public Device {
+class RecordingDevice : public Device {
  public:
   explicit RecordingDevice(int threads = 1);
 
