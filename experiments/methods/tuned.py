@@ -97,7 +97,7 @@ class Results:
             memory = document["memory"]
             result |= {"score": document["metrics"][metric], "run": document["run"], "planned": memory["planned_peak_bytes"],
                        "taken": memory["measured_peak_bytes"], "purposes": memory["planned_by_purpose"], "step_ms": document["step_ms"]["median"]}
-        elif "diverged" not in problem and "NaN" not in problem:
+        elif "the loss is" not in problem:  # it diverged
             sys.exit(f"{name}: {problem}")
         self.add(name, result, f"{shown(self.network, result['score'])} {result['problem']}")
         return result
