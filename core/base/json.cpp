@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iomanip>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -16,6 +17,7 @@ namespace {
 
 std::string number_text(double value) {
   std::ostringstream out;
+  if (value == std::round(value) && std::abs(value) < 1e8) out << std::setprecision(8);  // 1048576, not 1.04858e+06
   out << value;
   return out.str();
 }

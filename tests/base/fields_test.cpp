@@ -69,6 +69,7 @@ TEST(Fields, EveryKindOfMistakeNamesItsPath) {
       {R"({"cuont": 2})", "cuont", "not a known setting", "did you mean 'count'?"},
       {R"({"inner": {"rote": 1}})", "inner.rote", "not a known setting", "did you mean 'inner.rate'?"},
       {R"({"count": 0})", "count", "must be 1 to 10, is 0", ""},
+      {R"({"count": 1048577})", "count", "must be 1 to 10, is 1048577", ""},
       {R"({"count": 2.5})", "count", "must be a whole number", ""},
       {R"({"count": "two"})", "count", "must be a whole number", ""},
       {R"({"inner": {"rate": 2}})", "inner.rate", "must be 0 to 1, is 2", ""},
