@@ -68,6 +68,24 @@ std::string first_file_difference(const std::string& a, const std::string& b) {
   return "";
 }
 
+namespace {
+
+// With those of a stored checkpoint.
+void compare_weights(Trainer& trainer, const std::string& stored, Reproduction& result) {
+  const std::string again = stored + ".again-" + std::to_string(::getpid());
+  trainer.save(again);
+  const std::string difference = first_file_difference(stored, again);
+  std::error_code ignored;
+  std::filesystem::remove(again, ignored);
+  result.weights_compared = true;
+  if (difference.empty()) return;
+  result.identical = false;
+  result.step = trainer.state().step;
+  result.what = difference;
+}
+
+}  // namespace
+
 Reproduction reproduce_run(const std::string& store, const std::string& id_or_name, const std::function<bool(int64_t, int64_t)>& progress,
                            ReproducedSteps steps) {
   const StoredRun source = load_stored_run(store, id_or_name);
@@ -120,17 +138,7 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
   const bool clear = last == source.step || changes.empty() || changes.front().step > last + 1;
   if (result.identical && end != source.checkpoints.end() && trainer.state().step == last && clear && trainer.averaged()) {
     apply_changes(trainer, changes);
-    const std::string again = end->second + ".again-" + std::to_string(::getpid());
-    trainer.save(again);
-    const std::string difference = first_file_difference(end->second, again);
-    std::error_code ignored;
-    std::filesystem::remove(again, ignored);
-    result.weights_compared = true;
-    if (!difference.empty()) {
-      result.identical = false;
-      result.step = last;
-      result.what = difference;
-    }
+    compare_weights(trainer, end->second, result);
   }
   return result;
 }

@@ -344,7 +344,7 @@ m("session.22", SAMPLER, "if (told.step <= seen_) return {};", "if (MUT ? told.s
 m("session.23", RUNNER, "if (start_.max_seconds > 0 && seconds_since(began_) > start_.max_seconds) break;",
   "if (!MUT && start_.max_seconds > 0 && seconds_since(began_) > start_.max_seconds) break;", "a time that is over does not stop the run",
   "session Begin.ATimeThatIsOverStopsBeforeTheFirstStep")
-m("session.24", RUNNER, "&& !trainer_->finished()) checkpoint(is_best", "&& (MUT || !trainer_->finished())) checkpoint(is_best",
+m("session.24", RUNNER, '(trainer_->finished() && due_checkpoint_ != "command")', '(!MUT && trainer_->finished() && due_checkpoint_ != "command")',
   "the last step has two checkpoints", "session Checkpoints.TheNewestAndTheBestOneAreLeftAndTheStartOfAFork")
 m("session.25", RUNNER, "(run_until_ >= 0 && step >= run_until_)", "(run_until_ >= 0 && (MUT ? step > run_until_ : step >= run_until_))", "a run to a step makes one more",
   "session Session.CommandsAreDoneAtABoundaryAndAnswered")
