@@ -129,8 +129,10 @@ void Runner::loop() {
     publish(paused_);
   }
   trainer_->drain();
-  if (stop_checkpoint_)
-    while (!trainer_->averaged()) train_step();
+  while (stop_checkpoint_ && !trainer_->averaged()) {
+    apply_changes(*trainer_, scheduled_);  // which may take the mean
+    if (!trainer_->averaged()) train_step();
+  }
   trainer_->drain();
   const bool finished = trainer_->finished();
   snapshot_.phase = Phase::stopping;

@@ -100,6 +100,14 @@ TEST(WithOthers, TrainWeightsOfTheirOwnBetweenMeans) {
         });
   EXPECT_EQ(RunReader(folder.store()).checkpoints(RunReader(folder.store()).find("small").id).back().step, 24)
       << "a stop goes on to the mean";
+  train([](SessionStart& start) { start.resume_run = "small", start.changes = {parse_change("train.lr_core=0.002", 29)}; },
+        [&](Session& session) {
+          ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+          step_to(session, 27);
+          session.post(StopCommand{});
+        });
+  EXPECT_EQ(RunReader(folder.store()).checkpoints(RunReader(folder.store()).find("small").id).back().step, 28)
+      << "a change that is due before step 29 takes the mean";
   train([](SessionStart& start) { start.resume_run = "small", start.paused = false; }, [](Session&) {});
   const Reproduction again = reproduce_run(folder.store(), "small");
   EXPECT_TRUE(again.identical && again.weights_compared) << again.what << " at step " << again.step;
