@@ -276,7 +276,7 @@ Any parse_as(const std::string& text, const std::string& source_name, const char
     throw Error(ErrorCode::config, source_name + ":" + std::to_string(line) + ":" + std::to_string(column) + ": not valid JSON",
                 text.empty() ? "the file is empty" : "the text cannot be read from there on", hint);
   } catch (const nlohmann::json::out_of_range&) {
-    throw Error(ErrorCode::config, source_name + ": a number is too large", "it is beyond those of a double, 1.8e308", hint);
+    throw Error(ErrorCode::config, source_name + ": a number is too large", "the largest double is 1.8e308", hint);
   }
 }
 

@@ -78,7 +78,7 @@ class Method {
   virtual void after_step(int64_t step, const StepResults& results, const std::vector<double>& mail) {}
   virtual void know(int64_t step) {}
   virtual bool waits_for(int64_t step) const { return false; }  // for the results of a step, before anything else is issued
-  // Whether the calls of the backward and forward pass are others for each of `parts` parts of a batch (Ctx::part).
+  // Whether the ops of a forward and backward pass differ between the `parts` parts of a batch (Ctx::part).
   virtual bool calls_differ(int64_t parts) const { return false; }
   // Parameters in as many equal blocks of rows: the gradient of block i is that of part i, or 0. Between two steps after which these are
   // read (every `read_every()`), processes that compute the parts need not know the blocks of others.

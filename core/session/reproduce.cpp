@@ -70,7 +70,7 @@ std::string first_file_difference(const std::string& a, const std::string& b) {
 
 namespace {
 
-// With those of a stored checkpoint.
+// Compares the weights with a stored checkpoint, byte for byte.
 void compare_weights(Trainer& trainer, const std::string& stored, Reproduction& result) {
   const std::string again = stored + ".again-" + std::to_string(::getpid());
   trainer.save(again);

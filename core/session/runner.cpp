@@ -149,7 +149,7 @@ void Runner::train_step() {
   recorder_.on_sample(trainer_->last_step().step, sampler_.after_step(trainer_->last_step(), *device_));
 }
 
-// Of processes that train weights of their own it waits for their next average. The end has a checkpoint of its own.
+// Waits for the next mean where processes train weights of their own (train.sync_every). The end writes a checkpoint of its own.
 void Runner::write_due_checkpoint() {
   if (due_checkpoint_.empty() || !trainer_->averaged() || (trainer_->finished() && due_checkpoint_ != "command")) return;
   checkpoint(std::exchange(due_checkpoint_, {}).c_str());

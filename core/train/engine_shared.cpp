@@ -96,7 +96,7 @@ int64_t Engine::captures() const {
 
 bool Engine::is_block(const Param& param) const { return std::find(blocks_.begin(), blocks_.end(), &param) != blocks_.end(); }
 
-// Those of earlier parts stay: each part has its own.
+// Keeps the gradients of blocks, which earlier parts computed: each part has blocks of its own.
 void Engine::clear_gradients_but_blocks() {
   if (!has_blocks()) return clear_gradients();
   for (const Param& param : params_.params())
@@ -119,7 +119,7 @@ int64_t bytes_of_blocks(const SharedGradients& shared, const std::vector<Param*>
 }
 }  // namespace
 
-// What an average is of, in the same order on all.
+// Visits every tensor of an average, in the same order on all processes.
 void Engine::each_averaged(const std::function<void(const Tensor&, Together)>& visit) const {
   for (const Param& param : params_.params()) {
     if (!param.trainable) continue;
@@ -220,7 +220,7 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
   tokens_ = tokens;
 }
 
-// Of a step that each process makes with its own part: an error of one ends all, and who waits for whom shows.
+// A local step: each process computes its own part. The exchange ends all where one failed, and times who waits.
 void Engine::take_own_part(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op) {
   const double begin = now_ms() - waited_ms_;
   grad_part(next, scalars, others_->process(), true, op_by_op);
@@ -238,7 +238,8 @@ void Engine::take_own_part(const std::function<const Batch&()>& next, const Step
   others_ms_ += now_ms() - computed;
 }
 
-// Results and mail that all decide by: losses are means over the examples of all, what follows from weights is of process 0.
+// Makes the results and mail by which all decide: losses are means over the examples of all processes, all other values come from process
+// 0.
 void Engine::combine_results(int64_t slot) {
   std::string mine(sizeof(StepResults) + static_cast<size_t>(mail_bytes()), '\0');
   device_.synchronize();
