@@ -116,7 +116,7 @@ void fill_form(UiState& ui, const OpenAnswer& answer) {
 
 void tick_form_data(UiState& ui) {
   std::string& path = ui.dialogs.data_for_form;
-  if (path.empty() || (!ui.form.ready && ui.form.problem.empty())) return;
+  if (path.empty() || ui.form.reading()) return;
   const std::string data = std::exchange(path, {});
   const DataSuit suit = std::exchange(ui.dialogs.suit_for_form, {});
   if (!ui.form.ready) return;  // the form shows why
@@ -209,6 +209,7 @@ void tick_dialogs(UiState& ui) {
     if (!state.opener) state.opener = std::make_unique<Background<OpenQuestion, OpenAnswer>>(work_on, ui.wake);
     state.open_number = state.opener->ask(std::move(question));
   }
+  if (ui.form.reading()) return;  // the answer to the next file depends on what the form shows
   const auto answer = state.open_number != 0 ? state.opener->latest() : nullptr;
   if (!answer || answer->number != state.open_number) return;
   state.open_number = 0;

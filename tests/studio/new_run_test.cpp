@@ -8,6 +8,7 @@
 #include "app/plan_rows.h"
 #include "app/studio/actions.h"
 #include "app/studio/parts/named_items.h"
+#include "tests/store/support.h"
 #include "tests/studio/clicked.h"
 #include "tests/studio/stage.h"
 
@@ -114,6 +115,23 @@ INSTANTIATE_TEST_SUITE_P(All, FormSizes,
                            return std::string(std::get<0>(info.param).name) +
                                   (std::get<1>(info.param) == ThemeKind::dark ? "_dark" : "_light");
                          });
+
+// After a config that cannot be read another one can, and the same one once it was mended.
+TEST(NewRun, GoesOnFromAConfigThatCannotBeRead) {
+  const test::Folder folder;
+  const std::string path = folder.file("mine.json");
+  test::write_text(path, "{\"train\": ");
+  FormStage stage({960, 600}, 1);
+  for (const std::string& next : {std::string("demo"), path}) {
+    open_form(stage.ui, path);
+    ASSERT_TRUE(stage.until([&] { return !stage.ui.form.problem.empty(); }));
+    if (next == path) test::write_text(path, "{\"train\": {\"batch\": 17}}");
+    open_form(stage.ui, next);
+    ASSERT_TRUE(stage.until([&] { return stage.ui.form.ready; })) << next;
+    EXPECT_EQ(stage.ui.form.problem, "");
+  }
+  EXPECT_EQ(stage.ui.form.config.train.batch, 17);
+}
 
 // In the smallest window with the largest text Start is there as a whole, and can be pressed.
 TEST(NewRun, StartsFromTheSmallestWindow) {

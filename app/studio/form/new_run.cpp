@@ -126,10 +126,11 @@ void open_source(UiState& ui, const std::string& source, std::shared_ptr<const F
     form.pacer = std::make_unique<Background<PaceQuestion, Pace>>(find_pace, ui.wake);
     form.meter = std::make_unique<Background<RunConfig, MeasuredStep>>(measure_step, ui.wake);
   }
-  if (source != form.source || form.config_number == 0) {
+  if (source != form.source || form.config_number == 0 || !form.problem.empty()) {
     form.source = source;
     form.fork = std::move(fork);
     form.ready = false;
+    form.problem.clear();
     form.listing = form.start_wanted = false;
     form.caps.clear();
     form.config_number = form.reader->ask({source, ui.sets, form.fork});
@@ -186,7 +187,7 @@ void tick_form(UiState& ui) {
   NewRun& form = ui.form;
   if (ui.layout == "new" && form.config_number == 0) open_form(ui);
   if (!form.reader) return;
-  if (!form.ready && form.problem.empty()) {
+  if (form.reading()) {
     const auto answer = form.reader->latest();
     if (answer && answer->number == form.config_number) take_config(ui, answer->answer);
   }

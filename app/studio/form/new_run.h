@@ -110,6 +110,7 @@ struct NewRun {
   std::unique_ptr<Background<OutlookQuestion, Outlook>> planner;
   std::unique_ptr<Background<DataQuestion, DataFacts>> data_reader;
   std::unique_ptr<Background<PaceQuestion, Pace>> pacer;
+  bool reading() const { return config_number != 0 && !ready && problem.empty(); }  // of base and config
   bool all_looked() const;  // all answers are about the current config
 
   std::map<std::string, int64_t> caps;  // rank caps by LAYER.BOND: not part of the config, but set before the run starts
