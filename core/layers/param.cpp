@@ -1,7 +1,6 @@
 #include "core/layers/param.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "core/base/draw.h"
@@ -22,6 +21,10 @@ struct Cursor {
     Tensor tensor(base ? base + used : nullptr, shape, dtype);
     used += Arena::aligned(tensor.bytes());
     return tensor;
+  }
+  // All that was placed behind the first `begin` bytes.
+  Tensor run(int64_t begin, DType dtype) const {
+    return {base ? base + begin : nullptr, {(used - begin) / static_cast<int64_t>(size_of(dtype))}, dtype};
   }
 };
 
@@ -54,19 +57,20 @@ struct IsRows {};
 struct IsPlace {};
 
 // Calls visit(param, value, grad), visit(param, scale, zero, IsCoded), visit(param, rows, IsRows), visit(param, place of grad in all
-// gradients, IsPlace) and visit(state, value) for everything, and returns the two runs of ranks.
+// gradients, IsPlace) and visit(state, value) for everything.
 template <class Params, class States, class Visit>
-std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& states, const std::deque<RankLayer>& layers, DType dtype,
+ParamRuns place_all(Layout& layout, Params& params, States& states, const std::deque<RankLayer>& layers, DType dtype,
                                     const Visit& visit) {
   const int64_t count = rank_values(layers);
-  std::pair<Tensor, Tensor> runs;
+  ParamRuns runs;
   int64_t in_layers = 0, in_params = 0;
   if (count > 0) {
-    runs = {layout.ranks.place({count}, dtype), layout.grads.place({count}, dtype)};
+    runs.ranks = layout.ranks.place({count}, dtype);
+    runs.rank_grads = layout.grads.place({count}, dtype);
     int64_t first = 0;
     for (const RankLayer& layer : layers)
       for (Param* rank : layer.ranks) {
-        visit(*rank, runs.first.rows(first, rank->count()), runs.second.rows(first, rank->count()));
+        visit(*rank, runs.ranks.rows(first, rank->count()), runs.rank_grads.rows(first, rank->count()));
         first += rank->count();
         ++in_layers;
       }
@@ -89,7 +93,10 @@ std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& stat
     if (param.has_grad() && param.way == GradWay::rows) visit(param, layout.states.place({param.projected[0]}, DType::i32), IsRows{});
   }
   CHECK(in_layers == in_params, in_params << " rank vectors, of which " << in_layers << " belong to a rank layer");
+  const int64_t first = layout.states.used;
   for (auto& state : states) visit(state, layout.states.place(state.shape, dtype));
+  runs.states = layout.states.run(first, dtype);
+  runs.grads = layout.grads.run(0, dtype);
   return runs;
 }
 
@@ -195,8 +202,7 @@ void ParamSet::describe(DType dtype) {
   CHECK(buffers_.empty(), "described while allocated");
   dtype_ = dtype;
   Layout layout;
-  std::tie(ranks_, rank_grads_) = place_all(layout, params_, states_, rank_layers_, dtype, SetTensors{});
-  grads_ = Tensor(layout.grads.base, {layout.grads.used / static_cast<int64_t>(size_of(dtype))}, dtype);
+  runs_ = place_all(layout, params_, states_, rank_layers_, dtype, SetTensors{});
 }
 
 MemoryByPurpose ParamSet::planned(DType dtype) const { return layout_of(*this, dtype).bytes(); }
@@ -219,8 +225,7 @@ void ParamSet::allocate(Memory& memory, DType dtype) {
   take(layout.ranks, sizes.ranks.used, Purpose::rank_vector);
   take(layout.grads, sizes.grads.used, Purpose::gradient);
   take(layout.states, sizes.states.used, Purpose::data);
-  std::tie(ranks_, rank_grads_) = place_all(layout, params_, states_, rank_layers_, dtype, SetTensors{});
-  grads_ = Tensor(layout.grads.base, {layout.grads.used / static_cast<int64_t>(size_of(dtype))}, dtype);
+  runs_ = place_all(layout, params_, states_, rank_layers_, dtype, SetTensors{});
   buffers_ = std::move(buffers);
   gradients_ = std::move(gradients);
 }
@@ -232,8 +237,9 @@ void ParamSet::allocate_gradients(Memory& memory) {
   if (bytes > 0) gradients_ = Buffer(memory, bytes, Purpose::gradient);
   Layout layout;
   layout.grads.base = static_cast<char*>(gradients_.data());
-  rank_grads_ = place_all(layout, params_, states_, rank_layers_, dtype_, SetGradients{}).second;
-  grads_ = Tensor(layout.grads.base, {layout.grads.used / static_cast<int64_t>(size_of(dtype_))}, dtype_);
+  const ParamRuns runs = place_all(layout, params_, states_, rank_layers_, dtype_, SetGradients{});
+  runs_.rank_grads = runs.rank_grads;
+  runs_.grads = runs.grads;
 }
 
 void ParamSet::release() {

@@ -102,6 +102,12 @@ struct RankLayer {
   int64_t dense_entries() const { return rows * columns; }
 };
 
+// Tensors of all parameters as runs of numbers, but for ranks with gaps between them, whose numbers mean nothing.
+struct ParamRuns {
+  Tensor ranks, rank_grads;  // (N) in the order of rank_layers
+  Tensor grads, states;
+};
+
 class ParamSet {
  public:
   ParamSet() = default;
@@ -131,12 +137,13 @@ class ParamSet {
   const std::deque<RankLayer>& rank_layers() const { return rank_layers_; }
   Param* find(const std::string& name);
 
-  Tensor ranks() const { return ranks_; }            // (N) all rank vectors, in the order of rank_layers
-  Tensor rank_grads() const { return rank_grads_; }  // (N)
-  Tensor grads() const { return grads_; }            // all gradients in one run of numbers, with gaps between them
-  int64_t count() const;                             // values of the model
-  int64_t trained() const;                           // without frozen parameters
-  int64_t dense_equivalent() const;                  // values of the same model with dense matrices
+  Tensor ranks() const { return runs_.ranks; }
+  Tensor rank_grads() const { return runs_.rank_grads; }
+  Tensor grads() const { return runs_.grads; }
+  Tensor all_states() const { return runs_.states; }
+  int64_t count() const;             // values of the model
+  int64_t trained() const;           // without frozen parameters
+  int64_t dense_equivalent() const;  // values of the same model with dense matrices
   DType dtype() const { return dtype_; }
 
  private:
@@ -145,7 +152,7 @@ class ParamSet {
   std::deque<RankLayer> rank_layers_;
   std::vector<Buffer> buffers_;
   Buffer gradients_;
-  Tensor ranks_, rank_grads_, grads_;
+  ParamRuns runs_;
   DType dtype_ = DType::f32;
 };
 

@@ -101,6 +101,10 @@ void Engine::place_data() {
   const int64_t rows = task_->rows() == Per::example ? batch_.examples : keeps_token_outputs_ ? batch_.tokens : 0;
   if (rows > 0) outputs_ = place({rows, config_.model.outputs()}, config_.dtype());
   if (others_) one_ = place({1}, config_.dtype());
+  if (follows_parts()) {
+    state_begin_ = place(params_.all_states().shape(), config_.dtype());
+    state_sum_ = place(params_.all_states().shape(), config_.dtype());
+  }
   data_bytes_ = offset;
 }
 
@@ -248,7 +252,8 @@ void Engine::take_step_memory() {
     place_shared();
     if (sums_on_device() && shared_->bytes() > 0) shared_memory_ = Buffer(memory_, shared_->bytes(), Purpose::workspace);
     host_memory_.resize(sums_on_device() ? 0 : static_cast<size_t>(shared_->bytes()));
-    shared_->attach(sums_on_device() ? shared_memory_.data() : host_memory_.data(), params_.grads(), used_twice());
+    shared_->attach(sums_on_device() ? shared_memory_.data() : host_memory_.data(), params_.grads(), used_twice(),
+                    state_sum_);
   }
   for (StepProgram* program : programs()) program->arena().attach(step_memory_.data());
   mailbox_ = device_.mailbox(kSlots, static_cast<int64_t>(sizeof(StepResults)) + mail_bytes());
@@ -305,12 +310,17 @@ void Engine::grad_program(Arena& arena) {
   model_->backward(ctx, std::move(dlogits));
   ctx.stash.forget();
   if (method_->weighs() && parts() == 1) method_->penalise(ctx);
+  if (follows_parts()) {
+    ctx.ops.axpy(state_sum_, 1, params_.all_states());
+    ctx.ops.copy(params_.all_states(), state_begin_);
+  }
 }
 
 void Engine::reduce_program(Arena& arena) {
   Ctx ctx = context(arena, true);
   if (parts() > 1) {
     ctx.ops.run(op::FinishParts{results_});
+    if (follows_parts()) ctx.ops.scale(params_.all_states(), state_sum_, 1.0 / static_cast<double>(parts()));
     if (method_->weighs()) method_->objective(ctx);
     ctx.ops.run(op::WeightGradients{params_.grads(), results_});
     if (method_->weighs()) method_->penalise(ctx);
@@ -467,6 +477,7 @@ void Engine::grad_part(const std::function<const Batch&()>& next, StepScalars sc
   tokens_ += batch.tokens;
   upload(batch, scalars, first);
   if (first && parts() > 1) part < (others_ ? others_->processes() : parts()) ? clear_gradients() : clear_gradients_but_blocks();
+  if (first && follows_parts()) begin_states();
   grad_.run(op_by_op);
   forward_ms_ += std::max(0.0, turn_ms_ - start);
 }
@@ -609,6 +620,11 @@ void Engine::rewrite(const std::function<void(Ctx&)>& change) {
   Ctx ctx = context(update_.arena(), true);
   change(ctx);
   has_gradients_ = false;
+}
+
+void Engine::begin_states() {
+  device_.ops().copy(state_begin_, params_.all_states());
+  device_.ops().fill(Mat(state_sum_, 1, state_sum_.count()), 0);
 }
 
 // Sums begin with 0, and so do the gaps between gradients, which are in their norm.

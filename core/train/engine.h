@@ -137,6 +137,8 @@ class Engine {
   std::vector<SharedGradients::Twice> used_twice() const;
   bool is_block(const Param& param) const;
   void clear_gradients_but_blocks();
+  bool follows_parts() const { return parts() > 1 && config_.train.sync_every == 1 && !params_.states().empty(); }
+  void begin_states();
   void grad_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first, bool op_by_op);
   void share_parts(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op);
   void take_own_part(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op);
@@ -205,6 +207,8 @@ class Engine {
   std::vector<char> host_memory_;          // of shared_, where the device has memory of its own
   DeviceBatch batch_;
   Tensor scalars_, results_, outputs_, one_;  // one_: (1), a gradient of logits for results of other processes
+  // Of batches in parts, where the run has states: each part follows its batch from the same states, and the step makes their mean.
+  Tensor state_begin_, state_sum_;
   bool keeps_token_outputs_ = false;
   std::map<std::string, std::vector<double>> wide_;  // staging of reals for f64 runs
   std::vector<int32_t> counted_, counted_places_;    // staging of a sparse field

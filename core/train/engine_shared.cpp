@@ -10,7 +10,6 @@
 
 namespace comera {
 
-// What follows the parts of a batch in their order cannot follow those of other processes.
 void Engine::check_shared() const {
   const auto refuse = [](const std::string& what, const std::string& why, const std::string& hint) {
     throw Error(ErrorCode::config, what, why, hint);
@@ -24,12 +23,6 @@ void Engine::check_shared() const {
     refuse(processes + " cannot average the weights of " + std::to_string(parts()) + " parts of a batch",
            "with train.sync_every above 1 each process trains with one part",
            "start " + std::to_string(parts()) + " processes, or one, whose threads stand for them");
-  if (config_.method.stash == "int8")
-    refuse(processes + " cannot use method.stash int8", "its ranges follow the parts of a batch one after another",
-           "use method.stash exact or bf16, or one process");
-  if (!params_.states().empty())
-    refuse(processes + " cannot train " + params_.states().front().name,
-           "running statistics of batch norm follow the parts of a batch one after another", "use model.cnn.norm=group, or one process");
 }
 
 // Second contributions to gradients are apart where processes sum them: one process adds both of a part before those of the next part.
@@ -57,8 +50,8 @@ void Engine::place_shared() {
     else
       left_out.push_back({begin, end});
   }
-  shared_->plan(params_.grads().count(), config_.dtype(), used_twice(), left_out);
-  if (shared_->linked()) shared_->attach(nullptr, params_.grads(), used_twice());  // for the plans of its calls
+  shared_->plan(params_.grads().count(), config_.dtype(), used_twice(), left_out, state_sum_ ? state_sum_.count() : 0);
+  if (shared_->linked()) shared_->attach(nullptr, params_.grads(), used_twice(), state_sum_);  // for the plans of its calls
 }
 
 void Engine::plan_rounds() {
@@ -129,6 +122,7 @@ void Engine::each_averaged(const std::function<void(const Tensor&, Together)>& v
       visit(state, of_weights ? Together::mean : Together::of_first);
     });
   }
+  if (params_.all_states().count() > 0) visit(params_.all_states(), Together::mean);
 }
 
 void Engine::average() {

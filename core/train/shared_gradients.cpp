@@ -13,50 +13,53 @@ constexpr int64_t kPiece = int64_t{1} << 16, kLinkedPiece = int64_t{1} << 20;
 SharedGradients::SharedGradients(Communicator& communicator, int64_t parts, DeviceLink* link)
     : communicator_(communicator), link_(link), parts_(parts), rounds_((parts + communicator.processes() - 1) / communicator.processes()) {}
 
-void SharedGradients::plan(int64_t count, DType dtype, const std::vector<Twice>& twice, const std::vector<Range>& left_out) {
+void SharedGradients::plan(int64_t count, DType dtype, const std::vector<Twice>& twice, const std::vector<Range>& left_out,
+                           int64_t states) {
   const int64_t processes = communicator_.processes(), size = static_cast<int64_t>(size_of(dtype));
   segments_.clear();
   dtype_ = dtype;
   int64_t begin = 0;
   kept_ = sent_bytes_ = 0;
-  const auto add = [&](int64_t end, bool is_twice) {
+  const auto add = [&](int64_t end, Of of) {
     if (begin == end) return;
     const int64_t slice = slice_of(end - begin);
-    segments_.push_back({begin, end - begin, is_twice, slice, kept_});
+    segments_.push_back({begin, end - begin, of, slice, kept_});
     // Parts, then the sum. Hosts fill the last slice up, devices send it as it is.
     const int64_t own = std::clamp(end - begin - communicator_.process() * slice, int64_t{0}, slice);
     const int64_t to_sum = link_ ? end - begin - own : (processes - 1) * slice, summed = (processes - 1) * (link_ ? own : slice);
-    sent_bytes_ += (rounds_ * (is_twice ? 2 : 1) * to_sum + summed) * size;
+    sent_bytes_ += (rounds_ * (of == Of::used_twice ? 2 : 1) * to_sum + summed) * size;
     kept_ += slice;
     begin = end;
   };
   auto range = left_out.begin();
   const auto add_until = [&](int64_t end) {
     for (; range != left_out.end() && range->begin < end; ++range) {
-      add(range->begin, false);
+      add(range->begin, Of::gradients);
       begin = range->end;
     }
-    add(end, false);
+    add(end, Of::gradients);
   };
   for (const Twice& param : twice) {
     add_until(param.place);
-    add(param.place + param.count, true);
+    add(param.place + param.count, Of::used_twice);
   }
   add_until(count);
+  begin = 0;
+  add(states, Of::states);
   any_twice_ = !twice.empty();
-  piece_ = std::min(slice_of(count), link_ ? kLinkedPiece : kPiece);
-  host_piece_ = std::min(slice_of(count), kPiece);
+  piece_ = std::min(slice_of(std::max(count, states)), link_ ? kLinkedPiece : kPiece);
+  host_piece_ = std::min(slice_of(std::max(count, states)), kPiece);
   // Own pieces, those of all, those of second uses, and sums. Linked, all but sums between rounds is in the arena.
   const int64_t messages = (any_twice_ ? 3 : 2) * processes * piece_ + (rounds_ > 1 ? 0 : piece_);
   bytes_ = ((link_ ? 0 : messages) + (rounds_ > 1 ? kept_ : 0)) * size;
 }
 
-void SharedGradients::attach(void* memory, const Tensor& grads, const std::vector<Twice>& twice) {
+void SharedGradients::attach(void* memory, const Tensor& grads, const std::vector<Twice>& twice, const Tensor& states) {
   memory_ = static_cast<char*>(memory);
   auto next = twice.begin();
   for (Segment& segment : segments_) {
-    segment.first = grads.rows(segment.begin, segment.count);
-    if (segment.twice) segment.second = (next++)->second.view({segment.count});
+    segment.first = (segment.of == Of::states ? states : grads).rows(segment.begin, segment.count);
+    if (segment.of == Of::used_twice) segment.second = (next++)->second.view({segment.count});
   }
 }
 

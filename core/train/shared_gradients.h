@@ -1,5 +1,5 @@
 // Gradients of the parts of a batch that several processes computed, summed as one process sums them: of each number the parts' one after
-// another, whichever process had them. A process sums a slice of the numbers, then all get all slices. Where devices are linked, they
+// another, whichever process had them; likewise states that follow each part. A process sums a slice of the numbers, then all get all slices. Where devices are linked, they
 // send and sum; else the host does, and a device with memory of its own is downloaded from and uploaded to. The bits are the same.
 #pragma once
 #include <vector>
@@ -29,13 +29,13 @@ class SharedGradients {
     int64_t begin, end;
   };
   // For the sum of `count` numbers, of which those of `twice` (ascending, apart) have a second gradient. Those `left_out` (likewise, of one
-  // gradient) stay what this process has.
-  void plan(int64_t count, DType dtype, const std::vector<Twice>& twice, const std::vector<Range>& left_out = {});
+  // gradient) stay what this process has. `states`: further numbers.
+  void plan(int64_t count, DType dtype, const std::vector<Twice>& twice, const std::vector<Range>& left_out = {}, int64_t states = 0);
   int64_t bytes() const { return bytes_; }  // where it sums: of the device where it is linked(), else of the host
   // Of a step, by this process to others (Communicator::sent_bytes, DeviceLink::sent_bytes).
   int64_t sent_bytes() const { return sent_bytes_; }
   // From now on `memory`, of bytes(), serves to sum these: what was planned, with addresses.
-  void attach(void* memory, const Tensor& grads, const std::vector<Twice>& twice);
+  void attach(void* memory, const Tensor& grads, const std::vector<Twice>& twice, const Tensor& states = {});
 
   int64_t rounds() const { return rounds_; }  // parts of a process at most
   // Adds the gradients of round `round`, that of process p being part round * P + p; after the last one `grads` is the sum, on all.
@@ -60,9 +60,10 @@ class SharedGradients {
   }
 
  private:
-  struct Segment {  // a run of the gradients
+  enum class Of : unsigned char { gradients, used_twice, states };
+  struct Segment {  // a run of these
     int64_t begin, count;
-    bool twice;
+    Of of;
     int64_t slice;                   // numbers of it that a process sums
     int64_t kept;                    // where those of this process are between rounds
     Tensor first = {}, second = {};  // the latter where it is used twice

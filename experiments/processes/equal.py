@@ -15,8 +15,6 @@ import stored
 
 PARTS = ["--set", "train.micro_batches=4", "--set", "train.threads=1", "--set", "train.eval_every=0"]
 STEPS = {"presets": 3, "methods": 30}
-# The default of a preset is refused on several processes: running statistics of batch norm.
-INSTEAD = {"cnn-fashion": ["--set", "model.cnn.norm=group"]}
 
 
 def names(binary, kind):
@@ -34,7 +32,7 @@ def main():
     print(f"| {kind[:-1]} | 2 | 3 | 4 | values and events compared |\n|---|---|---|---|---|", flush=True)
     for name in chosen or names(binary, kind):
         backward = "lomo" in name  # they update during backward, which processes refuse; after it, their result is the same
-        args = [name, *PARTS, *INSTEAD.get(name, [])] if kind == "presets" else ["demo", "--method", name, *PARTS, "--edit", "10:train.lr=2e-3", *(["--set", "method.update=after"] if backward else [])]
+        args = [name, *PARTS] if kind == "presets" else ["demo", "--method", name, *PARTS, "--edit", "10:train.lr=2e-3", *(["--set", "method.update=after"] if backward else [])]
         args += ["--steps", STEPS[kind]]
         problem = stored.train(1, binary, store, f"{name} 1", *args)
         if problem:

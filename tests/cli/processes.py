@@ -172,7 +172,6 @@ class Processes(CliTest):
         self.refused(3, "3 processes cannot share a batch of 2 parts", here(3, "--set", "train.micro_batches=2"))
         self.assertIn("--link needs --processes", self.comera("plan", "demo", "--link", 2).err)
         self.assertIn("goes with one method", self.comera("plan", "demo", "--processes", 2, "--all-methods").err)
-        self.refused(3, "cannot use method.stash int8", here(2, "--set", "method.stash=int8"))
         self.refused(3, "cannot use method.update backward", here(2, "--set", "method.update=backward"))
         self.refused(4, "cuda|CUDA", here(2, "--device", "cuda:90"))
         self.refused(8, "no config 'nowhere'", (2, self.folder, BIN, ["train", "nowhere"]))

@@ -136,7 +136,10 @@ TEST(LocalUpdates, AreTheSameOnDevicesThatAreLateOrCapture) {
 
 // Cuts, growth, the late stage and every live edit (one_step): what one decides all decide.
 TEST(LocalUpdates, DecideAlikeAndResumeBitForBit) {
-  for (RunConfig config : {text_config(), image_config()}) {
+  RunConfig with_states = convolution_config();
+  with_states.model.cnn.norm = "batch";
+  with_states.method.stash = "int8";
+  for (RunConfig config : {text_config(), image_config(), with_states}) {
     SCOPED_TRACE(config.model.kind);
     config = scripted(local(config, 2, 7, kSteps));
     config.train.sync_every = 7;

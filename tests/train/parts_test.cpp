@@ -151,6 +151,56 @@ TEST(PartsOfABatch, ResumeBitForBit) {
   for (const std::string& path : {saved, end, again}) std::filesystem::remove(path);
 }
 
+// Running statistics and ranges become the mean of what each part alone would have made of those before the step.
+TEST(PartsOfABatch, FollowWithTheMeanOfTheirStates) {
+  const auto device = open_cpu_device(2);
+  RunConfig config = convolution_config();
+  config.model.cnn.norm = "batch";
+  config.model.cnn.dropout = 0;  // whose masks continue from part to part
+  config.method.stash = "int8";
+  config.train.precision = "f64";
+  config.train.lr = config.train.lr_core = config.train.lr_rank = 0;
+  config.train.batch = 12;
+  config.train.eval_every = 0;
+  Log log;
+  const auto begin = [&](int64_t parts) {
+    config.train.micro_batches = parts;
+    auto trainer = std::make_unique<Trainer>(config, data_of(config), nullptr, *device, log);
+    trainer->start();
+    return trainer;
+  };
+  const auto states_of = [&](Trainer& trainer) {
+    std::map<std::string, std::vector<double>> states;
+    for (const State& state : trainer.engine().params().states()) states[state.name] = to_host(*device, state.value);
+    return states;
+  };
+  const auto together = begin(3);
+  config.train.batch = 4;
+  const auto alone = begin(1);  // batch after batch, each from the first states
+  std::map<std::string, std::vector<double>> sum, first = states_of(*alone);
+  for (int step = 0; step < 2; ++step) {
+    together->step();
+    sum.clear();
+    for (int part = 0; part < 3; ++part) {
+      for (State& state : alone->engine().params().states()) from_host(*device, state.value, first.at(state.name));
+      alone->step();
+      for (const auto& [name, values] : states_of(*alone)) {
+        sum[name].resize(values.size());
+        for (size_t i = 0; i < values.size(); ++i) sum[name][i] += values[i];
+      }
+    }
+    first.clear();
+    for (auto& [name, values] : sum) {
+      for (double& value : values) value /= 3;
+      first[name] = values;
+    }
+    const auto followed = states_of(*together);
+    ASSERT_EQ(followed.size(), first.size());
+    for (const auto& [name, values] : first)
+      for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(followed.at(name)[i], values[i], 1e-12) << name << ", step " << step;
+  }
+}
+
 // Parts of one batch never mix two passes over the data, and no row of a pass is in two batches.
 TEST(PartsOfABatch, HoldTheRowsOfTheWholeBatch) {
   const Sentences set;

@@ -23,7 +23,7 @@ TEST(LinkedDevices, HaveTheBitsOfOneProcess) {
 TEST(LinkedDevices, TrainEveryModelInBothPrecisions) {
   for (RunConfig config : small_runs()) {
     SCOPED_TRACE(config.model.kind);
-    config.model.cnn.norm = "group";
+    config.method.stash = "int8";
     for (const char* precision : {"f32", "f64"}) {
       config.train.precision = precision;
       expect_same_bits(in_parts(config, 3, 8), {2, 3}, linked);
