@@ -62,7 +62,7 @@ void clear(const DatasetInfo& info, const Sizes& sizes, Batch& out) {
   for (size_t i = 0; i < t; ++i) positions[i] = static_cast<int32_t>(static_cast<int64_t>(i) % sizes.length);
 }
 
-// Tokens of a row, the same in all of its token fields.
+// Tokens of a row, the same in all of its token fields; -1: it has none.
 int64_t tokens_of(const BatchLayout& layout, const Columns& row) {
   int64_t count = -1;
   for (const BatchField& field : layout.fields) {
@@ -159,16 +159,37 @@ bool has_rows_left(const DatasetInfo& info, const BatchOptions& options, const S
   return options.parts == 1 || packs(options, sizes) || info.rows - cursor % info.rows >= options.batch_size * options.parts;
 }
 
+struct Extent {
+  int64_t next_cursor;
+  bool full;
+};
+// What fill() would take.
+Extent packed_extent(const Dataset& data, const BatchOptions& options, const Sizes& sizes, int64_t cursor) {
+  const int64_t rows = data.info().rows, epoch = cursor / rows;
+  int64_t sequences = 0, tokens = 0;
+  for (int64_t place = cursor % rows; place < rows && sequences < sizes.sequences; ++place, ++sequences) {
+    const int64_t row = options.shuffle ? shuffled_row(place, rows, options.seed, epoch) : place;
+    tokens += data.tokens(row, options.length);
+    if (tokens > sizes.tokens) return {cursor + sequences, true};
+  }
+  return {cursor + sequences, sequences == sizes.sequences || tokens == sizes.tokens};
+}
 }  // namespace
+
+int64_t Dataset::tokens(int64_t row, int64_t max_length) const {
+  Columns columns;
+  read(row, max_length, columns);
+  return tokens_of(info().fields, columns);
+}
 
 int64_t cursor_behind(const Dataset& data, const BatchOptions& options, int64_t cursor, int64_t part) {
   const DatasetInfo& info = data.info();
   CHECK(options.shuffle && options.drop_last, "a part that is skipped is one of training");
   const Sizes sizes = sizes_of(info, options);
   if (packs(options, sizes)) {
-    Batch read;
-    make_batch(data, options, cursor, read, part);
-    return read.next_cursor;
+    const Extent extent = packed_extent(data, options, sizes, cursor);
+    if (extent.full || part > 0 || cursor % info.rows == 0) return extent.next_cursor;
+    return packed_extent(data, options, sizes, (cursor / info.rows + 1) * info.rows).next_cursor;
   }
   const int64_t place = cursor % info.rows;
   const bool skips = part == 0 && place > 0 && (place + options.batch_size > info.rows || !has_rows_left(info, options, sizes, cursor));

@@ -46,6 +46,8 @@ class Dataset {
   // Fills the fields of row 0..rows-1. At most `max_length` tokens: of a text the last token of the longer side is dropped (the first
   // side's on a tie) until both fit (METHODS.md 1.3).
   virtual void read(int64_t row, int64_t max_length, Columns& out) const = 0;
+  // Of a set whose rows have tokens: how many read() would give, where the set knows it without reading the row; else it is read.
+  virtual int64_t tokens(int64_t row, int64_t max_length) const;
   // A row as the model gets it, for people: its tokens, or what the set can say of it, and what counts in the loss.
   virtual std::string shown(int64_t row, int64_t max_length) const;
 
@@ -73,7 +75,7 @@ struct BatchOptions {
 // A pure function of (set, options, cursor, part): that is why a resumed run sees the same batches. Returns false at the end of the set
 // when not shuffling (evaluation).
 bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out, int64_t part = 0);
-// Where the next part begins, without this one. Its rows are read only where a packed part has as many as fit.
+// Where the next part begins, without this one: of a packed one Dataset::tokens() of its rows is asked for, else nothing.
 int64_t cursor_behind(const Dataset& data, const BatchOptions& options, int64_t cursor, int64_t part);
 
 }  // namespace comera

@@ -130,6 +130,7 @@ std::vector<std::string> GlueDataset::read_joined_labels(const std::string& path
 void GlueDataset::describe(const Labels& labels, const std::string& joined_content) {
   info_.name = fs::path(file_.path()).filename().string();
   info_.rows = static_cast<int64_t>(offsets_.size());
+  known_tokens_ = std::vector<std::atomic<uint32_t>>(offsets_.size());
   info_.classes = masked_ ? 0 : labels.classes();
   info_.label_names = labels.names();
   info_.vocab_size = tokenizer_->size();
@@ -150,24 +151,44 @@ void GlueDataset::describe(const Labels& labels, const std::string& joined_conte
   info_.fingerprint = all.hex();
 }
 
-void GlueDataset::read(int64_t row, int64_t max_length, Columns& out) const {
-  CHECK(row >= 0 && row < info_.rows, "row " << row << " of " << info_.rows);
+// For texts, without the marks around them.
+int64_t GlueDataset::room(int64_t max_length) const {
   const int64_t marks = tokenizer_->marks(layout_.pair());
   if (max_length < marks)
     throw Error(ErrorCode::config, "rows of " + std::to_string(max_length) + " tokens are too short",
                 std::to_string(marks) + " special tokens stand around the text", "use a larger model.length");
+  return max_length - marks;
+}
+
+GlueDataset::Texts GlueDataset::texts(int64_t row) const {
+  CHECK(row >= 0 && row < info_.rows, "row " << row << " of " << info_.rows);
   const auto offset = static_cast<size_t>(offsets_[static_cast<size_t>(row)]);
   TextFields fields;
   std::string why;
   size_t next = 0;
   if (!layout_.parse(layout_.row_at(file_.bytes(), offset, next), fields, why))
     bad_line(offset, "the row changed", why, "do not write to a file that is in use");
-  std::vector<int32_t> a = tokenizer_->encode(fields.first),
-                       b = layout_.pair() ? tokenizer_->encode(fields.second) : std::vector<int32_t>();
+  Texts texts{tokenizer_->encode(fields.first), layout_.pair() ? tokenizer_->encode(fields.second) : std::vector<int32_t>()};
+  known_tokens_[static_cast<size_t>(row)].store(static_cast<uint32_t>(texts.first.size() + texts.second.size() + 1),
+                                                std::memory_order_relaxed);
+  return texts;
+}
+
+int64_t GlueDataset::tokens(int64_t row, int64_t max_length) const {
+  const int64_t most = room(max_length);
+  CHECK(row >= 0 && row < info_.rows, "row " << row << " of " << info_.rows);
+  uint32_t known = known_tokens_[static_cast<size_t>(row)].load(std::memory_order_relaxed);
+  if (known == 0) texts(row), known = known_tokens_[static_cast<size_t>(row)].load(std::memory_order_relaxed);
+  return std::max<int64_t>(1, std::min<int64_t>(known - 1, most) + max_length - most);
+}
+
+void GlueDataset::read(int64_t row, int64_t max_length, Columns& out) const {
+  const int64_t most = room(max_length);
+  auto [a, b] = texts(row);
   if (layout_.pair())
-    cut_pair(a, b, max_length - marks);
+    cut_pair(a, b, most);
   else
-    a.resize(std::min(a.size(), static_cast<size_t>(max_length - marks)));
+    a.resize(std::min(a.size(), static_cast<size_t>(most)));
   std::vector<int32_t>& ids = out.ints["ids"];
   tokenizer_->surround(a, layout_.pair() ? &b : nullptr, ids, out.ints["segments"]);
   if (ids.empty()) {  // no character of the text is in the vocabulary, and nothing stands around it

@@ -1,5 +1,6 @@
 // Text sets: GLUE's TSV files (MNLI, QNLI, SST-2 and their like), CSV and JSONL files, with the same names or with columns that are named.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,8 +14,8 @@
 
 namespace comera {
 
-// The file is mapped; kept in memory are 12 bytes a row (where it starts, its label). Rows are parsed and tokenised
-// when asked for. Rows with an empty sentence, and rows labelled "-" (MNLI's and SNLI's mark for no agreement), are
+// The file is mapped; kept in memory are 16 bytes a row (where it starts, its label, once it was read its tokens). Rows are parsed and
+// tokenised when asked for. Rows with an empty sentence, and rows labelled "-" (MNLI's and SNLI's mark for no agreement), are
 // left out. A test file without a label column takes its labels from NAME.labels.tsv beside it, when that is there
 // ("index<tab>prediction", one line a row); labels.txt beside it names the classes.
 class GlueDataset final : public Dataset {
@@ -33,12 +34,18 @@ class GlueDataset final : public Dataset {
 
   const DatasetInfo& info() const override { return info_; }
   void read(int64_t row, int64_t max_length, Columns& out) const override;
+  int64_t tokens(int64_t row, int64_t max_length) const override;
   std::string shown(int64_t row, int64_t max_length) const override;
 
  private:
   void scan(Labels& labels, const std::vector<std::string>& joined);
   std::vector<std::string> read_joined_labels(const std::string& path) const;
   void describe(const Labels& labels, const std::string& labels_content);
+  struct Texts {
+    std::vector<int32_t> first, second;
+  };
+  Texts texts(int64_t row) const;
+  int64_t room(int64_t max_length) const;
   [[noreturn]] void bad_line(size_t offset, const std::string& what, const std::string& why, const std::string& hint) const;
 
   const MappedFile file_;
@@ -48,6 +55,8 @@ class GlueDataset final : public Dataset {
   DatasetInfo info_;
   std::vector<int64_t> offsets_;  // (rows) where it starts
   std::vector<int32_t> labels_;   // (rows)
+  // (rows) tokens of its texts before they are cut, plus 1; 0: not known yet.
+  mutable std::vector<std::atomic<uint32_t>> known_tokens_;
 };
 
 // Cuts (a, b) to at most `budget` tokens in all: the last token of the longer side goes, the first side's on a tie.

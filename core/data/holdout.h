@@ -25,6 +25,7 @@ class Holdout final : public Dataset {
   }
   const DatasetInfo& info() const override { return info_; }
   void read(int64_t row, int64_t max_length, Columns& out) const override { data_->read(place(row), max_length, out); }
+  int64_t tokens(int64_t row, int64_t max_length) const override { return data_->tokens(place(row), max_length); }
   std::string shown(int64_t row, int64_t max_length) const override { return data_->shown(place(row), max_length); }
 
  private:

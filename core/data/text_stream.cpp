@@ -47,10 +47,13 @@ TextStream::TextStream(const std::string& path, int64_t length, const std::strin
 
 bool TextStream::is(const std::string& path) { return std::filesystem::path(path).extension() == ".txt"; }
 
-void TextStream::read(int64_t row, int64_t max_length, Columns& out) const {
+int64_t TextStream::tokens(int64_t row, int64_t max_length) const {
   CHECK(row >= 0 && row < info_.rows, "row " << row << " of " << info_.rows);
-  const auto begin = static_cast<size_t>(row * length_),
-             end = std::min(count(), begin + static_cast<size_t>(std::min(length_, max_length)));
+  return std::min({length_, max_length, static_cast<int64_t>(count()) - row * length_});
+}
+
+void TextStream::read(int64_t row, int64_t max_length, Columns& out) const {
+  const size_t all = static_cast<size_t>(tokens(row, max_length)), begin = static_cast<size_t>(row * length_), end = begin + all;
   std::vector<int32_t>&ids = out.ints["ids"], &labels = out.ints["labels"];
   ids.clear();
   labels.clear();

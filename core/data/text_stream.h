@@ -20,6 +20,7 @@ class TextStream final : public Dataset {
 
   const DatasetInfo& info() const override { return info_; }
   void read(int64_t row, int64_t max_length, Columns& out) const override;
+  int64_t tokens(int64_t row, int64_t max_length) const override;
   std::string shown(int64_t row, int64_t max_length) const override;
 
  private:

@@ -21,9 +21,12 @@ std::string words(const Columns& row) {
   return out;
 }
 
+// Their number is known before and after they are read.
 Columns row_of(const Dataset& set, int64_t row, int64_t length = 128) {
+  const int64_t before = set.tokens(row, length);
   Columns out;
   set.read(row, length, out);
+  for (const int64_t tokens : {before, set.tokens(row, length)}) EXPECT_EQ(tokens, static_cast<int64_t>(out.ints.at("ids").size()));
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "core/data/prefetch.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -28,6 +29,38 @@ TEST(Prefetcher, GivesMakeBatchsBatchesInOrder) {
         ASSERT_EQ(got.rows, expected.rows);
         ASSERT_EQ(got.ints.at("ids"), expected.ints.at("ids"));
         ASSERT_EQ(got.ints.at("lengths"), expected.ints.at("lengths"));
+      }
+    }
+}
+
+// Knows the tokens of its rows, and counts those that are read.
+class Counted : public MemoryTexts {
+ public:
+  Counted() : MemoryTexts(53, 20) {}
+  void read(int64_t row, int64_t max_length, Columns& out) const override {
+    ++reads;
+    MemoryTexts::read(row, max_length, out);
+  }
+  int64_t tokens(int64_t row, int64_t max_length) const override {
+    Columns columns;
+    MemoryTexts::read(row, max_length, columns);
+    return static_cast<int64_t>(columns.ints.at("ids").size());
+  }
+  mutable std::atomic<int64_t> reads = 0;
+};
+
+// A part of others is left out as it would have been made, in every place of an epoch, and none of its rows is read.
+TEST(Prefetcher, KnowsWhereAPackedPartEndsWithoutItsRows) {
+  const Counted data;
+  for (const auto& [size, budget] : {std::pair<int64_t, int64_t>{8, 0}, {8, 30}, {3, 60}, {60, 1000}})
+    for (const int64_t part : {0, 1}) {
+      const BatchOptions options{.batch_size = size, .parts = 2, .length = 12, .pack = true, .token_budget = budget, .seed = 4};
+      for (int64_t cursor = 0; cursor < 120; ++cursor) {
+        Batch batch;
+        make_batch(data, options, cursor, batch, part);
+        data.reads = 0;
+        ASSERT_EQ(cursor_behind(data, options, cursor, part), batch.next_cursor) << size << ", " << budget << ", " << cursor;
+        ASSERT_EQ(data.reads, 0);
       }
     }
 }

@@ -336,6 +336,8 @@ TEST(TextStream, TokensOfATokenizerOrBytes) {
     Ids seen, labels;
     for (int64_t i = 0; i < stream.info().rows; ++i) {
       stream.read(i, length, row);
+      EXPECT_EQ(stream.tokens(i, length), static_cast<int64_t>(row.ints.at("ids").size()));
+      EXPECT_EQ(stream.tokens(i, 2), std::min<int64_t>(2, stream.tokens(i, length)));
       seen.insert(seen.end(), row.ints.at("ids").begin(), row.ints.at("ids").end());
       labels.insert(labels.end(), row.ints.at("labels").begin(), row.ints.at("labels").end());
     }
