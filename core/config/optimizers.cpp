@@ -121,6 +121,16 @@ void refresh_field(FieldVisitor& v, std::string& refresh) {
            .choices = {{"staggered", "Staggered", "Matrices get new projections in turn: no step is much longer than others."},
                        {"together", "Together", "All matrices get new projections in the same step, as published."}}});
 }
+
+void sums_field(FieldVisitor& v, std::string& sums) {
+  v.field("sums", sums,
+          {.title = "Gradient sums",
+           .help = "how gradients are summed over micro-batches, and over processes: whole, or each projected first",
+           .more = "Projected, a new projection follows from the gradient of the first micro-batch of its step, and the gradient norm "
+                   "limit sees the norm of what is summed.",
+           .choices = {{"full", "Whole", "Sums of gradients are as large as the matrices."},
+                       {"projected", "Projected", "Sums of gradients are as small as their moments, and so is what processes send."}}});
+}
 }  // namespace
 
 OptimizerInfo GaloreConfig::info() const {
@@ -143,6 +153,7 @@ void GaloreConfig::fields(FieldVisitor& v) {
                        {"right", "Columns", "The inputs of each matrix."},
                        {"both", "Both", "Rows and columns: two projections, moments of rank x rank."}}});
   refresh_field(v, refresh);
+  sums_field(v, sums);
 }
 
 OptimizerInfo QGaloreConfig::info() const {
@@ -201,6 +212,7 @@ void CoapConfig::fields(FieldVisitor& v) {
            .choices = {{"tucker", "Tucker", "Along outputs and along inputs; the pixels of a window stay."},
                        {"matrix", "As matrices", "As every other matrix: outputs times all values of a patch."}}});
   refresh_field(v, refresh);
+  sums_field(v, sums);
 }
 
 OptimizerInfo GrassConfig::info() const {

@@ -43,6 +43,7 @@ struct GaloreConfig {
   std::string rule = "adam";          // adam | adam8bit | adafactor: the rule inside, with the settings of its own group
   std::string side = "shorter";       // shorter | longer | left | right | both
   std::string refresh = "staggered";  // staggered | together
+  std::string sums = "full";          // full | projected: of gradients over micro-batches
   OptimizerInfo info() const;
   void fields(FieldVisitor& v);
   std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
@@ -65,6 +66,7 @@ struct CoapConfig {
   std::string rule = "adam";  // adam | adam8bit | adafactor | adafactor8bit: as GaLore's
   bool restore = false, normalised = false;
   std::string refresh = "staggered";    // staggered | together
+  std::string sums = "full";            // as GaLore's
   std::string convolutions = "tucker";  // tucker | matrix
   OptimizerInfo info() const;
   void fields(FieldVisitor& v);

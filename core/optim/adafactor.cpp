@@ -110,9 +110,11 @@ class Flora final : public Adafactor {
     of_sums_->down(ctx, projection_of_sums(param), states, part, g);
     ctx.ops.axpy(sum, 1, part);
   }
-  void expand(Ctx& ctx, const Param& param, const Tensor& g, const Tensor& sum, const States& states) override {
+  void step_of_sum(Ctx& ctx, Param& param, const Tensor& sum, const States& states) override {
+    const Tensor g = ctx.temp(param.shape, "gradient");
     ctx.ops.fill(g, 0);
     of_sums_->up(ctx, projection_of_sums(param), states, g, sum, 1);
+    step(ctx, param, g, states);
   }
 
   void update(Ctx&, Param& param, const Tensor&, const Tensor&, const States&) override {

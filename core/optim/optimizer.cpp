@@ -168,16 +168,14 @@ void Optimizer::update(Ctx& ctx, Param& param) { take(ctx, param, param.grad); }
 void Optimizer::step(Ctx& ctx, Param& param, const Tensor& given) {
   if (param.way == GradWay::rows) return step_rows(ctx, param, given);
   const States states(states_of(param));
-  Tensor grad = given;
-  if (param.way == GradWay::projected) {
-    grad = ctx.temp(param.shape, "gradient");
-    rule_->expand(ctx, param, grad, given, states);
-  }
-  if (!param.coded()) return rule_->step(ctx, param, grad, states);
+  const auto make = [&] {
+    param.way == GradWay::projected ? rule_->step_of_sum(ctx, param, given, states) : rule_->step(ctx, param, given, states);
+  };
+  if (!param.coded()) return make();
   Tensor numbers;
   {
     const Decoded decoded(ctx, param);
-    rule_->step(ctx, param, grad, states);
+    make();
     rule_->finish(ctx);
     numbers = param.value;
   }
@@ -220,9 +218,10 @@ void Optimizer::step_rows(Ctx& ctx, Param& param, const Tensor& grad) {
   for (ParamState& state : of_rows_) state.value = {};  // gives the temporaries back
 }
 
-bool Optimizer::refresh_due(uint64_t step) {
-  return schedule().any_due(step) &&
-         std::any_of(refreshed_.begin(), refreshed_.end(), [&](const auto& each) { return refresh_due(*each.first, step); });
+bool Optimizer::refresh_due(uint64_t step, Refreshed when) {
+  return schedule().any_due(step) && std::any_of(refreshed_.begin(), refreshed_.end(), [&](const auto& each) {
+           return refreshed(*each.first) == when && refresh_due(*each.first, step);
+         });
 }
 
 bool Optimizer::refresh_due(const Param& param, uint64_t step) {
@@ -230,8 +229,13 @@ bool Optimizer::refresh_due(const Param& param, uint64_t step) {
   return found != refreshed_.end() && schedule().due(found->second, step) && schedule().due(found->second, step, times_gap(param));
 }
 
-bool Optimizer::refreshes_given() const {
-  return std::any_of(refreshed_.begin(), refreshed_.end(), [](const auto& each) { return each.first->way == GradWay::given; });
+Refreshed Optimizer::refreshed(const Param& param) {
+  return param.way == GradWay::given || param.way == GradWay::projected ? Refreshed::in_backward : Refreshed::after_backward;
+}
+
+bool Optimizer::refreshes_in_backward() const {
+  return std::any_of(refreshed_.begin(), refreshed_.end(),
+                     [](const auto& each) { return refreshed(*each.first) == Refreshed::in_backward; });
 }
 
 // Read on the device, which waits for it, once a refresh: where the next one would be due.
@@ -245,7 +249,7 @@ int64_t Optimizer::times_gap(const Param& param) {
 
 void Optimizer::refresh(Ctx& ctx, std::deque<Param>& params, uint64_t step) {
   for (Param& param : params)
-    if (refresh_due(param, step)) refresh(ctx, param, param.grad, step);
+    if (refreshed(param) == Refreshed::after_backward && refresh_due(param, step)) refresh(ctx, param, param.grad, step);
 }
 
 void Optimizer::refresh(Ctx& ctx, Param& param, const Tensor& grad, uint64_t step) {
@@ -253,10 +257,24 @@ void Optimizer::refresh(Ctx& ctx, Param& param, const Tensor& grad, uint64_t ste
   if (!ctx.ops.dry) times_.erase(&param);
 }
 
+namespace {
+Tensor room_of_part(Ctx& ctx, const Param& param) { return ctx.temp(param.shape, "gradient of a part"); }
+}  // namespace
+
+// From the mean over the examples of the part, of the size of the gradient of the whole batch.
+void Optimizer::refresh_from_part(Ctx& ctx, Param& param, const Tensor& sum_over_examples, uint64_t step) {
+  const Tensor mean = room_of_part(ctx, param);
+  ctx.ops.copy(mean, sum_over_examples);
+  ctx.ops.run(op::WeightGradients{mean, ctx.results});
+  refresh(ctx, param, mean, step);
+}
+
 void Optimizer::plan_refresh(Ctx& ctx, std::deque<Param>& params) {
   for (Param& param : params) {
     if (!refreshed_.contains(&param)) continue;
-    const Tensor grad = param.has_grad() ? param.grad : Tensor(nullptr, param.shape, ctx.dtype);  // one that is given has no place yet
+    const Tensor grad = param.way == GradWay::projected ? room_of_part(ctx, param)
+                        : param.has_grad()              ? param.grad
+                                                        : Tensor(nullptr, param.shape, ctx.dtype);  // one that is given has no place yet
     for (int64_t number = 0; number < Rule::kRefreshKinds; ++number) rule_->refresh(ctx, param, grad, States(states_of(param)), number);
   }
 }

@@ -14,6 +14,8 @@
 
 namespace comera {
 
+enum class Refreshed : unsigned char { in_backward, after_backward };
+
 class Optimizer : public GradTaker {
  public:
   explicit Optimizer(std::unique_ptr<Rule> rule) : rule_(std::move(rule)) {}
@@ -39,12 +41,16 @@ class Optimizer : public GradTaker {
   // Between grad and update program, never captured. `step` is 1-based. The first refreshes all, so it has projections too;
   // later ones refresh those that are due (refresh_schedule.h), each alone: its temporaries go before the next one's. A run that
   // takes over weights without the projection must refresh by hand, or these weights stand still until their turn.
-  bool refresh_due(uint64_t step);
+  bool refresh_due(uint64_t step, Refreshed when = Refreshed::after_backward);
   void refresh(Ctx& ctx, std::deque<Param>& params, uint64_t step);
-  // Where gradients are given during backward, the caller refreshes a projection from its gradient before it calls take().
-  bool refreshes_given() const;
+  // Where gradients are not kept as they are, the caller refreshes a projection from its gradient before it calls take(), or from that of
+  // the first part of a batch before add_projected().
+  bool refreshes_in_backward() const;
+  static Refreshed refreshed(const Param& param);
   bool refresh_due(const Param& param, uint64_t step);
+  int64_t refresh_gap() const { return gap_; }  // steps from one to the next; 0: there are none
   void refresh(Ctx& ctx, Param& param, const Tensor& grad, uint64_t step);
+  void refresh_from_part(Ctx& ctx, Param& param, const Tensor& sum_over_examples, uint64_t step);
   // Dry, in a plan: every kind of refresh of every parameter, so none of them needs more memory.
   void plan_refresh(Ctx& ctx, std::deque<Param>& params);
   // Every tensor by its key in checkpoints ("m"; codes "m8" with "absmax_m"): their bytes are the whole state.

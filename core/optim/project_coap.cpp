@@ -134,9 +134,13 @@ std::unique_ptr<Rule> rule_inside_coap(const std::string& name, const OptimizerS
 std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config) { return std::make_unique<CoapProjector>(config); }
 
 std::unique_ptr<Optimizer> CoapConfig::make(const OptimizerSettings& all) const {
-  return std::make_unique<Optimizer>(
-      make_projected_rule(rule_inside_coap(rule, all), make_coap_projector(*this),
-                          {.rank = rank, .gap = gap, .rank_ratio = rank_ratio, .scale = scale, .together = refresh == "together"}));
+  return std::make_unique<Optimizer>(make_projected_rule(rule_inside_coap(rule, all), make_coap_projector(*this),
+                                                         {.rank = rank,
+                                                          .gap = gap,
+                                                          .rank_ratio = rank_ratio,
+                                                          .scale = scale,
+                                                          .together = refresh == "together",
+                                                          .sums = sums == "projected"}));
 }
 
 }  // namespace comera

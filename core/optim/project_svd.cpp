@@ -65,9 +65,9 @@ std::unique_ptr<Projector> make_svd_projector() { return std::make_unique<SvdPro
 std::unique_ptr<Projector> make_two_sided_svd_projector() { return std::make_unique<TwoSidedSvdProjector>(); }
 
 std::unique_ptr<Optimizer> GaloreConfig::make(const OptimizerSettings& all) const {
-  return std::make_unique<Optimizer>(
-      make_projected_rule(rule_inside_galore(rule, all), side == "both" ? make_two_sided_svd_projector() : make_svd_projector(),
-                          {.rank = rank, .gap = gap, .scale = scale, .together = refresh == "together", .side = side_of(side)}));
+  return std::make_unique<Optimizer>(make_projected_rule(
+      rule_inside_galore(rule, all), side == "both" ? make_two_sided_svd_projector() : make_svd_projector(),
+      {.rank = rank, .gap = gap, .scale = scale, .together = refresh == "together", .side = side_of(side), .sums = sums == "projected"}));
 }
 
 }  // namespace comera

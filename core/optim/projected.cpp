@@ -86,15 +86,21 @@ class Projected final : public Rule {
   void step(Ctx& ctx, Param& param, const Tensor& g, const States& states) override {
     if (!is_projected(param)) return inner_->step(ctx, param, g, states);
     const Projection projection = this->projection(param);
-    const Shape shape = projector_->projected(projection);
-    Tensor r = ctx.temp(shape, "projected gradient");
+    Tensor r = ctx.temp(projector_->projected(projection), "projected gradient");
     projector_->down(ctx, projection, states, r, g);
-    const Tensor u = ctx.temp(shape, "projected update");
-    inner_->update(ctx, param, u, r, states);
-    r = {};
-    projector_->up(ctx, projection, states, param.value, u, options_.scale);
-    inner_->after_update(ctx, param, states);
+    step_of_projected(ctx, param, std::move(r), states);
   }
+
+  Shape sum_shape(const Param& param) const override {
+    return options_.sums && is_projected(param) ? projector_->projected(projection(param)) : param.shape;
+  }
+  void add_projected(Ctx& ctx, const Param& param, const Tensor& sum, const Tensor& g, const States& states) override {
+    const Tensor part = ctx.temp(sum.shape(), "projected gradient");
+    projector_->down(ctx, projection(param), states, part, g);
+    ctx.ops.axpy(sum, 1, part);
+  }
+  void step_of_sum(Ctx& ctx, Param& param, const Tensor& sum, const States& states) override { step_of_projected(ctx, param, sum, states); }
+
   void finish(Ctx& ctx) override { inner_->finish(ctx); }
 
   int64_t refresh_gap(const Param& param) const override { return is_projected(param) ? options_.gap : 0; }
@@ -104,6 +110,14 @@ class Projected final : public Rule {
   }
 
  private:
+  void step_of_projected(Ctx& ctx, Param& param, Tensor r, const States& states) {
+    const Tensor u = ctx.temp(r.shape(), "projected update");
+    inner_->update(ctx, param, u, r, states);
+    r = {};
+    projector_->up(ctx, projection(param), states, param.value, u, options_.scale);
+    inner_->after_update(ctx, param, states);
+  }
+
   Projection projection(const Param& param) const {
     const double ratio = options_.rank_ratio, shorter = static_cast<double>(std::min(param.shape[0], param.shape[1]));
     Projection p = projection_of(param, ratio > 0 ? std::max<int64_t>(1, static_cast<int64_t>(shorter / ratio)) : options_.rank);

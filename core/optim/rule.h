@@ -22,12 +22,14 @@ class Rule {
   virtual bool by_entries() const { return false; }
 
   // The shape in which gradients of the parts of a batch are summed; of another one than the parameter's, add_projected() is
-  // sum += projection of g, for each part, and expand() makes g of the sum again.
+  // sum += projection of g, for each part, and step_of_sum() the step from that sum.
   virtual Shape sum_shape(const Param& param) const { return param.shape; }
   virtual void add_projected(Ctx&, const Param& param, const Tensor&, const Tensor&, const States&) {
     CHECK(false, "no sums of projected gradients of '" << param.name << "'");
   }
-  virtual void expand(Ctx& ctx, const Param& param, const Tensor& g, const Tensor& sum, const States& states) {}
+  virtual void step_of_sum(Ctx&, Param& param, const Tensor&, const States&) {
+    CHECK(false, "no step from projected gradients of '" << param.name << "'");
+  }
 
   // For projections: u is the amount to add to w, before it is projected back. Decay is the rule's, before or behind that sum.
   // A rule that cannot be inside a projection has none.
@@ -54,6 +56,7 @@ struct ProjectedOptions {
   bool together = true;   // all matrices are refreshed in the same step, else in turn
   enum Side : unsigned char { shorter, longer, left, right };
   Side side = shorter;  // that becomes as long as the rank
+  bool sums = false;    // gradients of the parts of a batch are projected before they are summed
 };
 
 // How a rule's states are kept in 8 bits.

@@ -152,7 +152,7 @@ void Engine::plan() {
   score_.plan();
   refresh_.plan();  // its work is not a step's
   step_plan_ = shared_memory(programs());
-  if (optimizer_->refreshes_given())
+  if (optimizer_->refreshes_in_backward())
     if (const MemoryByPurpose both = sum_of(grad_.arena().peak_by_purpose(), refresh_.arena().peak_by_purpose());
         both.total() > step_plan_.total())
       step_plan_ = both;
@@ -178,7 +178,7 @@ void Engine::refresh_with(const std::function<void(Ctx&)>& calls) {
   ops.work = work;
   refreshing_.plan();
   CHECK(refreshing_.peak_bytes() <= refresh_.arena().peak_bytes(), "a refresh of " << refreshing_.peak_bytes() << " bytes was not planned");
-  const int64_t in_use = optimizer_->refreshes_given() ? grad_.arena().peak_bytes() : 0;
+  const int64_t in_use = optimizer_->refreshes_in_backward() ? grad_.arena().peak_bytes() : 0;
   refreshing_.attach(static_cast<char*>(step_memory_.data()) + in_use);
   refreshing_.rewind();
   calls(ctx);
@@ -186,7 +186,7 @@ void Engine::refresh_with(const std::function<void(Ctx&)>& calls) {
   refresh_ms_ += now_ms() - begin;
 }
 
-// During backward each projection is made of its gradient right before the update that uses it.
+// During backward each projection is made of its gradient right before the update or the sum that uses it.
 class Engine::RefreshingTaker final : public GradTaker {
  public:
   explicit RefreshingTaker(Engine& engine) : engine_(engine) {}
@@ -197,7 +197,10 @@ class Engine::RefreshingTaker final : public GradTaker {
       engine_.refresh_with([&](Ctx& refreshing) { optimizer.refresh(refreshing, param, grad, step); });
     optimizer.take(ctx, param, grad);
   }
-  void add_projected(Ctx& ctx, Param& param, const Tensor& grad) override { engine_.optimizer_->add_projected(ctx, param, grad); }
+  void add_projected(Ctx& ctx, Param& param, const Tensor& grad) override {
+    if (engine_.refreshed_step_ > 0) engine_.refresh_from_part(param, grad);
+    engine_.optimizer_->add_projected(ctx, param, grad);
+  }
 
  private:
   Engine& engine_;
@@ -455,11 +458,11 @@ class Profiling {
 };
 
 // The step in whose backward pass projections are refreshed, while this lives.
-class Refreshed {
+class RefreshedStep {
  public:
-  Refreshed(uint64_t& at, uint64_t step) : at_(at) { at_ = step; }
-  ~Refreshed() { at_ = 0; }
-  Refreshed(const Refreshed&) = delete;
+  RefreshedStep(uint64_t& at, uint64_t step) : at_(at) { at_ = step; }
+  ~RefreshedStep() { at_ = 0; }
+  RefreshedStep(const RefreshedStep&) = delete;
 
  private:
   uint64_t& at_;
@@ -488,9 +491,10 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   const bool looks = device_.lag() == 0, waits = looks || profile_;
   const double begin = now_ms();
   Profiling profiling(device_.ops(), profile_, clock_, device_);
-  const bool refreshes = optimizer_->refresh_due(scalars.optimizer_step), early = refreshes && optimizer_->refreshes_given();
+  const bool early = optimizer_->refresh_due(scalars.optimizer_step, Refreshed::in_backward),
+             late = optimizer_->refresh_due(scalars.optimizer_step, Refreshed::after_backward);
   const bool op_by_op = profile_ || !replay_;
-  const Refreshed during(refreshed_step_, early ? scalars.optimizer_step : 0);
+  const RefreshedStep during(refreshed_step_, early ? scalars.optimizer_step : 0);
   refresh_ms_ = 0;
   StepResults results;
   forward_ms_ = waited_ms_ = others_ms_ = 0;
@@ -506,7 +510,7 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   const double given = now_ms() - begin - waited_ms_ - others_ms_ - refresh_ms_;
   double update = now_ms();
   if (!looks || std::isfinite(loss_of(results))) {
-    if (refreshes && !early) refresh_with([&](Ctx& ctx) { optimizer_->refresh(ctx, params_.params(), scalars.optimizer_step); });
+    if (late) refresh_with([&](Ctx& ctx) { optimizer_->refresh(ctx, params_.params(), scalars.optimizer_step); });
     update = now_ms();
     update_.run(op_by_op);
     if (has_blocks() && static_cast<int64_t>(scalars.step) % method_->read_every() == 0) {

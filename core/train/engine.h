@@ -174,6 +174,9 @@ class Engine {
   std::vector<std::unique_ptr<Round>> rounds_;  // of linked devices: the first, one for all between, the last
   Arena refreshing_;                            // of the refreshes that are due in a step
   class RefreshingTaker;
+  void refresh_from_part(Param& param, const Tensor& grad);
+  bool has_new_projection(const Param& param, int64_t step) const;
+  int64_t bytes_of_projection(const Param& param) const;
   uint64_t refreshed_step_ = 0;  // the step whose backward pass refreshes projections; 0: none does
   double refresh_ms_ = 0;        // all refreshes of the last step issued
   ParamSet params_;

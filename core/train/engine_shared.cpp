@@ -149,16 +149,46 @@ int64_t Engine::bytes_to_average() const {
   return sum;
 }
 
+// A projection whose sums are projected, too, follows from the first part of the batch. Others get it with all states of its parameter
+// while their own parts are under way.
+void Engine::refresh_from_part(Param& param, const Tensor& grad) {
+  const bool alone = !others_ || is_local();
+  if (!optimizer_->refresh_due(param, refreshed_step_) || (!is_local() && part_ >= (alone ? 1 : others_->processes()))) return;
+  if (alone || part_ == 0) refresh_with([&](Ctx& ctx) { optimizer_->refresh_from_part(ctx, param, grad, refreshed_step_); });
+  if (alone) return;
+  const int64_t sent = others_->sent_bytes();
+  device_.synchronize();
+  optimizer_->states(param, [&](const std::string&, Tensor& state) { shared_->spread(device_, state); });
+  shared_step_.sent_bytes += others_->sent_bytes() - sent;
+}
+
+bool Engine::has_new_projection(const Param& param, int64_t step) const {
+  return param.way == GradWay::projected && optimizer_->refresh_due(param, static_cast<uint64_t>(step));
+}
+
+int64_t Engine::bytes_of_projection(const Param& param) const {
+  int64_t sum = 0;
+  optimizer_->each_state(param, [&](const Tensor& state) { sum += shared_->bytes_to_spread(state); });
+  return sum;
+}
+
 int64_t Engine::planned_traffic(int64_t step) const {
   if (!shared_) return 0;
   if (is_local()) return step % config_.train.sync_every == 0 ? bytes_to_average() : 0;
-  return shared_->sent_bytes() + (has_blocks() && step % method_->read_every() == 0 ? bytes_of_blocks(*shared_, blocks_) : 0);
+  int64_t sum = shared_->sent_bytes() + (has_blocks() && step % method_->read_every() == 0 ? bytes_of_blocks(*shared_, blocks_) : 0);
+  for (const Param& param : params_.params())
+    if (has_new_projection(param, step)) sum += bytes_of_projection(param);
+  return sum;
 }
 
 int64_t Engine::planned_traffic() const {
   if (!shared_) return 0;
   if (is_local()) return bytes_to_average() / config_.train.sync_every;
-  return shared_->sent_bytes() + (has_blocks() ? bytes_of_blocks(*shared_, blocks_) / method_->read_every() : 0);
+  int64_t projections = 0;
+  for (const Param& param : params_.params())
+    if (has_new_projection(param, 1)) projections += bytes_of_projection(param);  // the first step has those of all
+  return shared_->sent_bytes() + (has_blocks() ? bytes_of_blocks(*shared_, blocks_) / method_->read_every() : 0) +
+         (projections > 0 ? projections / optimizer_->refresh_gap() : 0);
 }
 
 std::vector<SharedGradients::Twice> Engine::used_twice() const {
@@ -190,7 +220,12 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
     tokens_ = 0;
     if (const int64_t part = round * processes + others_->process(); part < parts()) {
       const double begin = now_ms() - waited_ms_;
-      grad_part(next, scalars, part, true, op_by_op);
+      try {
+        grad_part(next, scalars, part, true, op_by_op);
+      } catch (const std::exception& error) {  // others may wait for projections that do not come
+        if (refreshed_step_ > 0) others_->abort(error.what());
+        throw;
+      }
       device_.download(&mine.results, results_.raw(), sizeof(StepResults));
       mine.compute_ms = now_ms() - waited_ms_ - begin;
     }

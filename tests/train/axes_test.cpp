@@ -57,7 +57,7 @@ std::vector<AxesPoint> every_point() {
   });
   times(points, "method.update");
   std::vector<AxesPoint> parts = points, bf16 = points, int8 = points;
-  with(parts, "parts", [](RunConfig& c) { c.train.micro_batches = 2; });
+  with(parts, "parts", [](RunConfig& c) { c.train.micro_batches = 2, c.method.galore.sums = c.method.coap.sums = "projected"; });
   with(bf16, "bf16 weights", [](RunConfig& c) { c.method.weight_format = "bf16"; });
   with(int8, "int8 weights", [](RunConfig& c) { c.method.weight_format = "int8"; });
   with(points, "waist", [](RunConfig& c) { c.method.waist = true; });

@@ -124,6 +124,15 @@ TEST(Captured, OptionsOfMethodsAndModels) {
          config.method.optimizer = "adam8bit";
          config.method.adam8bit.embeddings = true;
        }},
+      {"sums of projected gradients",
+       [](RunConfig& config) {
+         config.method.weights = "dense";
+         config.method.optimizer = "galore";
+         shrink(config.method);
+         config.method.galore.gap = 40;  // others are captured in between
+         config.method.galore.sums = "projected";
+         config.train.micro_batches = 2;
+       }},
       {"gradients of rows of tables",
        [](RunConfig& config) {
          if (config.model.kind == "mlp") config = scripted(clicks_config());

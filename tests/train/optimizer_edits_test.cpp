@@ -54,11 +54,14 @@ std::vector<Edits> projected_runs() {
     }
   }
   add_lora(runs, config);
-  config.method.optimizer = "flora";
   shrink(config.method);
-  config.method.flora.sums = "projected";
+  config.method.flora.sums = config.method.galore.sums = config.method.coap.sums = "projected";
   config.train.micro_batches = 2;
-  runs.push_back({"flora with projected sums", config, "method.flora.rank", {"method.flora.gap"}});
+  for (const char* optimizer : {"flora", "galore", "coap"}) {
+    config.method.optimizer = optimizer;
+    const std::string group = std::string("method.") + optimizer + ".";
+    runs.push_back({std::string(optimizer) + " with projected sums", config, group + "rank", {group + "gap"}});
+  }
   RunConfig images = scripted(convolution_config());
   images.train.steps = 24;
   images.method.weights = "dense";

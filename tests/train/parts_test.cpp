@@ -130,25 +130,80 @@ TEST(Clipping, ScalesAllGradientsToTheLimit) {
 // A run ends after a part, when its process is killed: it goes on from its checkpoint with the bits of one that was not.
 TEST(PartsOfABatch, ResumeBitForBit) {
   const auto device = open_cpu_device(2);
-  RunConfig config = adamw_in_parts(3);
-  config.train.precision = "f32";
-  config.train.clip_norm = 0.5;
-  config.method.stash = "int8";
-  Log log;
-  Trainer trainer(config, data_of(config), nullptr, *device, log);
-  trainer.start();
-  const std::string saved = file("parts"), end = file("parts_end"), again = file("parts_again");
-  for (int step = 0; step < 12; ++step) {
-    if (step == 5) trainer.save(saved);
-    trainer.step();
+  for (const char* optimizer : {"adamw", "galore", "coap"}) {
+    SCOPED_TRACE(optimizer);
+    RunConfig config = adamw_in_parts(3);
+    config.train.precision = "f32";
+    config.train.clip_norm = 0.5;
+    config.method.stash = "int8";
+    config.method.optimizer = optimizer;
+    config.method.galore.sums = config.method.coap.sums = "projected";
+    shrink(config.method);
+    Log log;
+    Trainer trainer(config, data_of(config), nullptr, *device, log);
+    trainer.start();
+    const std::string saved = file("parts"), end = file("parts_end"), again = file("parts_again");
+    for (int step = 0; step < 12; ++step) {
+      if (step == 5) trainer.save(saved);
+      trainer.step();
+    }
+    trainer.save(end);
+    Trainer resumed(checkpoint_config(saved), data_of(config), nullptr, *device, log);
+    resumed.restore(saved);
+    for (int step = 5; step < 12; ++step) resumed.step();
+    resumed.save(again);
+    EXPECT_EQ(difference(end, again), "");
+    for (const std::string& path : {saved, end, again}) std::filesystem::remove(path);
   }
-  trainer.save(end);
-  Trainer resumed(checkpoint_config(saved), data_of(config), nullptr, *device, log);
-  resumed.restore(saved);
-  for (int step = 5; step < 12; ++step) resumed.step();
-  resumed.save(again);
-  EXPECT_EQ(difference(end, again), "");
-  for (const std::string& path : {saved, end, again}) std::filesystem::remove(path);
+}
+
+class OneSentence final : public Dataset {
+ public:
+  const DatasetInfo& info() const override { return set_.info(); }
+  void read(int64_t, int64_t length, Columns& out) const override { set_.read(5, length, out); }
+
+ private:
+  Sentences set_;
+};
+
+// Where all parts are the same, the projection from the first one is that of the whole batch.
+TEST(ProjectedSums, OfEqualPartsEqualWholeSums) {
+  RunConfig config = text_config();
+  config.train.precision = "f64";
+  config.train.batch = 12;
+  config.train.micro_batches = 3;
+  config.train.eval_every = 0;
+  config.model.encoder.dropout = config.model.encoder.attention_dropout = 0;
+  config.method.weights = "dense";
+  config.method.adam.eps = 1e-4;
+  shrink(config.method);
+  set_each(config.method, "rank", int64_t{1});  // one sentence has one class token: more directions of some gradients mean nothing
+  const auto device = open_cpu_device(2);
+  const auto trained = [&](const char* optimizer, const char* sums, int64_t& gradient_bytes) {
+    config.method.optimizer = optimizer;
+    config.method.galore.sums = config.method.coap.sums = sums;
+    Log log;
+    const auto data = std::make_shared<OneSentence>();
+    Trainer trainer(config, data, nullptr, *device, log);
+    trainer.start();
+    EXPECT_EQ(trainer.engine().planned().total(), trainer.engine().memory().now().total());
+    gradient_bytes = trainer.engine().planned()[Purpose::gradient];
+    for (int step = 0; step < 8; ++step) trainer.step();
+    TrainedInParts out{log.losses, {}};
+    for (Param& param : trainer.engine().params().params()) out.values[param.name] = to_host(*device, param.value);
+    return out;
+  };
+  for (const char* optimizer : {"galore", "coap"}) {
+    SCOPED_TRACE(optimizer);
+    int64_t full = 0, projected = 0;
+    const TrainedInParts whole = trained(optimizer, "full", full), small = trained(optimizer, "projected", projected);
+    EXPECT_LT(projected, full / 2);
+    ASSERT_EQ(whole.losses.size(), small.losses.size());
+    EXPECT_LT(whole.losses.back(), whole.losses.front());
+    for (size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(whole.losses[i], small.losses[i], 1e-10);
+    for (const auto& [name, values] : whole.values)
+      for (size_t i = 0; i < values.size() && !is_rounding(name); ++i) ASSERT_NEAR(values[i], small.values.at(name)[i], 1e-9) << name;
+  }
 }
 
 // Running statistics and ranges become the mean of what each part alone would have made of those before the step.

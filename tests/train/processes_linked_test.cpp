@@ -31,6 +31,18 @@ TEST(LinkedDevices, TrainEveryModelInBothPrecisions) {
   }
 }
 
+// Projections go through the hosts.
+TEST(LinkedDevices, SumProjectedGradients) {
+  for (const char* optimizer : {"galore", "coap"}) {
+    RunConfig config = in_parts(text_config(), 3, 20);
+    config.method.weights = "dense";
+    config.method.optimizer = optimizer;
+    shrink(config.method);
+    config.method.galore.sums = config.method.coap.sums = "projected";
+    expect_same_bits(config, {2, 3}, linked);
+  }
+}
+
 // Its two gradients are summed part by part. Between runs of gradients that are used once, slices are short, and some are empty.
 TEST(LinkedDevices, TrainATableThatIsUsedTwice) {
   for (const int64_t parts : {3, 5}) {

@@ -91,6 +91,59 @@ TEST(Processes, TrainOnDevicesThatAreLateOrCapture) {
   expect_same_bits(in_parts(text_config(), 4, 30), {2, 3}, [](Communicator*) { return std::make_unique<RecordingDevice>(); });
 }
 
+// Processes send projected gradients, and the projections that follow from the first part of a batch.
+RunConfig with_projected_sums(RunConfig config, const char* optimizer) {
+  config.method.weights = "dense";
+  config.method.optimizer = optimizer;
+  shrink(config.method);
+  config.method.galore.sums = config.method.coap.sums = "projected";
+  return config;
+}
+
+TEST(ProcessesOfProjectedSums, HaveTheBitsOfOneProcess) {
+  for (const char* rule : {"adam", "adam8bit", "adafactor"})
+    for (const char* optimizer : {"galore", "coap"}) {
+      SCOPED_TRACE(std::string(optimizer) + " " + rule);
+      RunConfig config = with_projected_sums(in_parts(text_config(), 4, 25), optimizer);
+      config.method.galore.rule = config.method.coap.rule = rule;
+      config.train.clip_norm = 0.5;
+      expect_same_bits(config, {2, 3});
+    }
+  RunConfig two_sided = with_projected_sums(in_parts(text_config(), 2, 25), "galore");
+  two_sided.method.galore.side = "both";
+  two_sided.method.galore.refresh = "together";
+  expect_same_bits(two_sided, {2});
+  RunConfig bf16 = with_projected_sums(in_parts(text_config(), 3, 25), "coap");
+  bf16.method.weight_format = "bf16";
+  expect_same_bits(bf16, {2});
+  expect_same_bits(with_projected_sums(in_parts(convolution_config(), 3, 25), "coap"), {3});
+}
+
+TEST(ProcessesOfProjectedSums, OnDevicesThatAreLateOrCapture) {
+  for (const char* optimizer : {"galore", "coap"}) {
+    const RunConfig config = with_projected_sums(in_parts(text_config(), 3, 25), optimizer);
+    expect_same_bits(config, {2}, [](Communicator*) { return std::make_unique<LaggingDevice>(2); });
+    expect_same_bits(config, {3}, [](Communicator*) { return std::make_unique<RecordingDevice>(); });
+  }
+}
+
+// What a process sends in a step is less than half of what whole gradients are, new projections included.
+TEST(ProcessesOfProjectedSums, SendLess) {
+  int64_t sent[2];
+  for (const bool projected : {false, true}) {
+    RunConfig config = with_projected_sums(in_parts(text_config(), 2, 25), "galore");
+    config.method.galore.gap = 20;
+    if (!projected) config.method.galore.sums = "full";
+    const auto ends = run_processes(2, [&](Communicator& others) {
+      const auto device = open_cpu_device(1);
+      const Engine engine(config, *device, &others);
+      if (others.process() == 0) sent[projected] = engine.planned_traffic();
+    });
+    EXPECT_EQ(ends, std::vector<std::string>(ends.size()));
+  }
+  EXPECT_LT(sent[1], sent[0] / 2);
+}
+
 // A gradient that needs several messages.
 TEST(Processes, SumLargeGradients) {
   RunConfig config = in_parts(image_config(), 3, 3);
