@@ -127,9 +127,9 @@ void sums_field(FieldVisitor& v, std::string& sums) {
           {.title = "Gradient sums",
            .help = "how gradients are summed over micro-batches, and over processes: whole, or each projected first",
            .more = "Projected, a new projection follows from the gradient of the first micro-batch of its step, and the gradient norm "
-                   "limit sees the norm of what is summed.",
+                   "limit sees the norm of these sums.",
            .choices = {{"full", "Whole", "Sums of gradients are as large as the matrices."},
-                       {"projected", "Projected", "Sums of gradients are as small as their moments, and so is what processes send."}}});
+                       {"projected", "Projected", "Sums of gradients are as small as their moments, and processes send as little."}}});
 }
 }  // namespace
 

@@ -255,8 +255,7 @@ void Engine::take_step_memory() {
     place_shared();
     if (sums_on_device() && shared_->bytes() > 0) shared_memory_ = Buffer(memory_, shared_->bytes(), Purpose::workspace);
     host_memory_.resize(sums_on_device() ? 0 : static_cast<size_t>(shared_->bytes()));
-    shared_->attach(sums_on_device() ? shared_memory_.data() : host_memory_.data(), params_.grads(), used_twice(),
-                    state_sum_);
+    shared_->attach(sums_on_device() ? shared_memory_.data() : host_memory_.data(), params_.grads(), used_twice(), state_sum_);
   }
   for (StepProgram* program : programs()) program->arena().attach(step_memory_.data());
   mailbox_ = device_.mailbox(kSlots, static_cast<int64_t>(sizeof(StepResults)) + mail_bytes());

@@ -648,10 +648,21 @@ m("named.2", NAMED, "  take_back(config);\n", "  if (!MUT) take_back(config);\n"
 m("format.3", "core/layers/weights.cpp", "kWeightCodes, site, ctx.step});", "kWeightCodes, MUT ? 0u : site, ctx.step});", "weights in int8 are rounded to nearest", "layers StoredWeights.InInt8SmallStepsCount")
 m("format.4", "core/cpu/group_codes.cpp", "T low = 0, high = 0, bad = 0;", "T low = MUT ? x[0] : T(0), high = low, bad = 0;", "the range of a group may lie beside 0", "ops GroupCodesOf/0.AGroupWithoutZeroKeepsItsNumbers")
 m("qgalore.1", "core/ops/linalg.h", "for (int64_t i = 0; i + 1 < size; ++i) queue[i] = queue[i + 1];", "for (int64_t i = 0; i + 1 < size && !MUT; ++i) queue[i] = queue[i + 1];", "only the newest cosine counts", "optim Golden.Qgalore")
-m("engine.refresh.1", ENGINE, "optimizer_->refreshes_given() ? grad_.arena().peak_bytes() : 0", "optimizer_->refreshes_given() && !MUT ? grad_.arena().peak_bytes() : 0",
+m("engine.refresh.1", ENGINE, "optimizer_->refreshes_in_backward() ? grad_.arena().peak_bytes() : 0", "optimizer_->refreshes_in_backward() && !MUT ? grad_.arena().peak_bytes() : 0",
   "a refresh during backward takes memory of the gradients' program", "train All/BackwardUpdate.HasTheBitsOfOneBehindBackward/mlp_dense_coap")
 m("engine.refresh.2", ENGINE, "if (step > 0 && optimizer.refresh_due(param, step))", "if (step > 0 && optimizer.refresh_due(param, step) && (!MUT || step == 1))",
   "projections are not refreshed during backward", "train All/BackwardUpdate.HasTheBitsOfOneBehindBackward/mlp_dense_galore")
+m("parts.states.1", ENGINE, "ctx.ops.copy(params_.all_states(), state_begin_);", "if (!MUT) ctx.ops.copy(params_.all_states(), state_begin_);",
+  "states follow the parts of a batch one after another", "train PartsOfABatch.FollowWithTheMeanOfTheirStates")
+m("parts.states.2", ENGINE, "state_sum_, 1.0 / static_cast<double>(parts())", "state_sum_, MUT ? 1.0 : 1.0 / static_cast<double>(parts())",
+  "states become the sum of those of the parts", "train PartsOfABatch.FollowWithTheMeanOfTheirStates")
+m("sums.1", "core/optim/optimizer.cpp", "ctx.ops.run(op::WeightGradients{mean, ctx.results});", "if (!MUT) ctx.ops.run(op::WeightGradients{mean, ctx.results});",
+  "a projection of a part sees the sum over its examples", "train ProjectedSums.OfEqualPartsEqualWholeSums")
+m("sums.2", "core/train/engine_shared.cpp", "{ shared_->spread(device_, state); });\n  shared_step_", "{ if (!MUT) shared_->spread(device_, state); });\n  shared_step_",
+  "other processes have no new projections", "train ProcessesOfProjectedSums.HaveTheBitsOfOneProcess")
+m("pack.1", BATCH, "if (tokens > sizes.tokens) return", "if (MUT ? tokens >= sizes.tokens : tokens > sizes.tokens) return", "a part that is left out ends a row too early where it is just full",
+  "data Prefetcher.KnowsWhereAPackedPartEndsWithoutItsRows")
+m("pack.2", GLUE, "std::min<int64_t>(known - 1, most)", "(MUT ? int64_t{known} - 1 : std::min<int64_t>(known - 1, most))", "a row that is cut counts whole", "data Glue.RowsFitTheAskedLength")
 m("engine.counted.1", ENGINE, "if (!all && field[i] == low) continue;", "if (!all && !MUT && field[i] == low) continue;",
   "tokens that do not count take the places of those that do", "train CountedTokens.MakeTheStepOfEveryToken")
 m("qgalore.2", "core/optim/optimizer.cpp", "schedule().due(found->second, step, times_gap(param));", "schedule().due(found->second, step, MUT ? 1 : times_gap(param));", "refreshes stay as frequent", "optim Golden.Qgalore")
