@@ -109,8 +109,10 @@ void LteConfig::fields(FieldVisitor& v) {
 
 void MethodConfig::take_shaping(const MethodConfig& from) {
   const double decay = adam.weight_decay;
+  const bool of_vectors = adam.decay_vectors;
   static_cast<OptimizerSettings&>(*this) = from;
   adam.weight_decay = decay;
+  adam.decay_vectors = of_vectors;
   lora = from.lora;
 }
 

@@ -54,6 +54,8 @@ void AdamConfig::fields(FieldVisitor& v) {
            .usual = {0, 1},
            .scale = Scale::log,
            .live = Live::yes});
+  v.field("decay_vectors", decay_vectors,
+          {.title = "Decay of vectors", .help = "weight decay also of biases and of the vectors of norms", .live = Live::yes});
 }
 
 OptimizerInfo Adam8bitConfig::info() const {

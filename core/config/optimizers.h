@@ -26,6 +26,7 @@ struct OptimizerInfo {
 
 struct AdamConfig {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool decay_vectors = true;  // weight decay also of biases and norms
   OptimizerInfo info() const;
   void fields(FieldVisitor& v);
   std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
@@ -166,7 +167,8 @@ struct OptimizerSettings {
   void fields(FieldVisitor& v);
   std::string inner_rule() const;                            // of an optimizer that is around another one: its setting `rule`; else ""
   OptimizerInfo chosen() const;                              // of `optimizer`; an empty one where there is none of that name
-  double weight_decay() const { return adam.weight_decay; }  // of every optimizer
+  double weight_decay() const { return adam.weight_decay; }  // of every optimizer, as is
+  bool decay_vectors() const { return adam.decay_vectors; }
 };
 
 }  // namespace comera

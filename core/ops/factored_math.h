@@ -69,7 +69,7 @@ HD AdafactorMath<T> adafactor_math(const AdafactorRule& rule, ParamGroup group, 
   if (rule.scale_parameter) rate *= size > rule.least_rms ? size : rule.least_rms;
   return {.beta1 = static_cast<T>(rule.beta1),
           .size = static_cast<T>(clip > 1 ? rate / clip : rate),
-          .keep = static_cast<T>(1 - rate * step.weight_decay)};
+          .keep = static_cast<T>(1 - rate * decay_of(step, group))};
 }
 
 // Flora (METHODS.md 5): whether the projection changes after this step.

@@ -43,7 +43,7 @@ HD AdamMath<T> adam_math(const AdamRule& rule, ParamGroup group, const StepScala
   const AdamTime time(rule.restarts, step.optimizer_step);
   const double t = static_cast<double>(time.t), rate = step.learning_rate[static_cast<int>(group)];
   const double c1 = 1 - std::pow(rule.beta1, t), root_c2 = std::sqrt(1 - std::pow(rule.beta2, t));
-  const double keep = 1 - rate * step.weight_decay;
+  const double keep = 1 - rate * decay_of(step, group);
   const bool before = rule.flavour == AdamFlavour::torch;
   return {.beta1 = static_cast<T>(rule.beta1),
           .rest1 = static_cast<T>(1 - rule.beta1),

@@ -56,7 +56,7 @@ struct SgdMath {
 template <class T>
 HD SgdMath<T> sgd_math(double limit, ParamGroup group, const StepScalars& step) {
   const double rate = step.learning_rate[static_cast<int>(group)];
-  return {.rate = static_cast<T>(rate), .keep = static_cast<T>(1 - rate * step.weight_decay), .limit = static_cast<T>(limit)};
+  return {.rate = static_cast<T>(rate), .keep = static_cast<T>(1 - rate * decay_of(step, group)), .limit = static_cast<T>(limit)};
 }
 
 // Decay of second moments: beta = 1 - t^-exponent at step t (METHODS.md 0.3); exponent 0: the constant `beta` (METHODS.md 10).

@@ -3,11 +3,14 @@
 #pragma once
 #include <cstdint>
 
+#include "core/base/hd.h"
+
 namespace comera {
 
-// Learning-rate groups (METHODS.md 1.4): TT cores, rank vectors, everything else.
-enum class ParamGroup : int { core = 0, rank = 1, rest = 2 };
-inline constexpr int kParamGroups = 3;
+// Groups of learning rates (METHODS.md 1.4): TT cores, rank vectors, everything else; and of the last one biases and the vectors of norms,
+// which may have no weight decay.
+enum class ParamGroup : int { core = 0, rank = 1, rest = 2, vector = 3 };
+inline constexpr int kParamGroups = 4;
 
 struct StepScalars {
   uint64_t seed = 0;            // of the run; with `step` the key of all random numbers
@@ -16,6 +19,7 @@ struct StepScalars {
   uint64_t part = 0;            // which part of the batch is being computed: masks go on where those of the part before end
   double learning_rate[kParamGroups] = {};
   double weight_decay = 0;
+  double vector_decay = 1;  // factor on it for ParamGroup::vector
   double threshold = 1e-2;  // rank parameters at or below it are dead
   double pruning = 1;       // 0: rank vectors are ignored
   // The rank objective (METHODS.md 1.4 and 1.5).
@@ -32,6 +36,10 @@ struct StepScalars {
   double beta = 0;                  // paper mode: weight of ||G||^2
   double late_w1 = 1, late_w2 = 1;  // paper mode: weights of the two terms of the max
 };
+
+HD double decay_of(const StepScalars& step, ParamGroup group) {
+  return group == ParamGroup::vector ? step.weight_decay * step.vector_decay : step.weight_decay;
+}
 
 struct StepResults {
   double loss = 0;        // the objective

@@ -211,6 +211,7 @@ void Trainer::restore_method(const Json& metadata, const std::string& path) {
     throw Error(ErrorCode::storage, "the method's settings of the checkpoint are damaged",
                 problems.front().path + " " + problems.front().text, "use another checkpoint of the run");
   in_force.adam.weight_decay = engine_.config().method.adam.weight_decay;
+  in_force.adam.decay_vectors = engine_.config().method.adam.decay_vectors;
   MethodConfig own = method_wanted(config_);
   if (field_values(fields_of(own)) == field_values(fields_of(in_force))) return;
   engine_.change_method(in_force, 0);

@@ -53,6 +53,8 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
       param.projected = {std::min(lookups, param.shape[0]), param.shape[1]};
     }
     param.format = weight_format(config_.method, param);
+    if (param.group == ParamGroup::rest && param.shape.rank() == 1 && param.kind != ParamKind::rank_vector)
+      param.group = ParamGroup::vector;
     optimizer_->attach(param);
   }
   params_.describe(config_.dtype());

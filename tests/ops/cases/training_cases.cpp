@@ -389,7 +389,7 @@ std::vector<Refusal> training_refusals() {
          o.run(op::Sgd{one, 0, step()});
        },
        "limit 0"},
-      {"group", [](Ops& o) { o.weight_decay(dry({6}), static_cast<ParamGroup>(3), step()); }, "parameter group 3"},
+      {"group", [](Ops& o) { o.weight_decay(dry({6}), static_cast<ParamGroup>(4), step()); }, "parameter group 4"},
       {"blocks of 256",
        [](Ops& o) { o.adam8bit(dry({257}), dry({257}), bytes({257}), bytes({257}), dry({1}), dry({2}), {}, ParamGroup::core, step()); },
        "absmax is (1) f32, expected (2)"},
