@@ -14,7 +14,11 @@ WeightsInfo DenseWeights::info() const { return {.choice = {"dense", "Dense", "D
 void MesaConfig::fields(FieldVisitor& v) {
   v.field("groups", groups,
           {.title = "Groups", .help = "quantisation groups per activation; must divide every layer's input width", .range = {1, 4096}});
-  v.field("decay", decay, {.title = "Decay", .help = "decay of the running range", .range = {0, 0.9999}});
+  v.field("decay", decay,
+          {.title = "Decay",
+           .help = "decay of the running range; 0: the range of each batch",
+           .more = "As published it is 0.9. Then a range lags behind activations that grow, and the largest ones are clamped.",
+           .range = {0, 0.9999}});
 }
 
 void WtaConfig::fields(FieldVisitor& v) {

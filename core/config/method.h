@@ -43,7 +43,7 @@ struct DenseWeights {
 // The int8 stash, published as Mesa (METHODS.md 12).
 struct MesaConfig {
   int64_t groups = 1;  // groups of features with a range of their own
-  double decay = 0.9;  // share of a running range that stays each step
+  double decay = 0;    // share of a running range that stays each step
   void fields(FieldVisitor& v);
 };
 

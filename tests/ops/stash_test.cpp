@@ -1,6 +1,7 @@
 // The int8 stash: error bound, mean, range, clamping, saved pairs.
 #include <limits>
 
+#include "core/config/method.h"
 #include "core/ops/quant_math.h"
 #include "tests/ops/host.h"
 
@@ -52,6 +53,19 @@ TYPED_TEST(Int8, ErrorIsUnderOneCode) {
       EXPECT_EQ(stash.range[2 * group], high - low);
       EXPECT_EQ(stash.range[2 * group + 1], low);
     }
+  }
+}
+
+// By default a range follows at once: nothing is outside of it.
+TYPED_TEST(Int8, HoldsActivationsThatGrow) {
+  using T = TypeParam;
+  CpuOps ops(2);
+  Stash<T> stash(uniform<T>({37, 24}, 7), 1);
+  for (int step = 0; step < 6; ++step) {
+    for (int64_t i = 0; i < stash.x.count(); ++i) stash.x[i] *= T(2);
+    stash.run(ops, MesaConfig().decay);
+    for (int64_t i = 0; i < stash.x.count(); ++i)
+      ASSERT_LE(std::abs(stash.back[i] - stash.x[i]), stash.used[0] / T(255) * T(1.001)) << step;
   }
 }
 
