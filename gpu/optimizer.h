@@ -68,9 +68,7 @@ struct WeightDecay {
   T* w;
   ParamGroup group;
   const StepScalars* step;
-  KERNEL void operator()(int64_t i) const {
-    w[i] *= static_cast<T>(1 - step->learning_rate[static_cast<int>(group)] * decay_of(*step, group));
-  }
+  KERNEL void operator()(int64_t i) const { w[i] *= static_cast<T>(1 - rate_of(*step, group) * decay_of(*step, group)); }
 };
 
 template <class T>

@@ -134,7 +134,7 @@ void CpuOps::body(const op::AdamUpdate& args) {
 
 void CpuOps::body(const op::WeightDecay& args) {
   const StepScalars& scalars = scalars_in(args.step);
-  const double keep = 1 - scalars.learning_rate[static_cast<int>(args.group)] * decay_of(scalars, args.group);
+  const double keep = 1 - rate_of(scalars, args.group) * decay_of(scalars, args.group);
   if (keep == 1) return;
   by_float_type(args.w, [&](auto type) {
     using T = decltype(type);

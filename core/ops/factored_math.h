@@ -60,7 +60,7 @@ struct AdafactorMath {
 // The squares are means over u and over w.
 template <class T>
 HD AdafactorMath<T> adafactor_math(const AdafactorRule& rule, ParamGroup group, const StepScalars& step, double u_square, double w_square) {
-  double rate = step.learning_rate[static_cast<int>(group)];
+  double rate = rate_of(step, group);
   if (rule.relative_step) {
     const double t = static_cast<double>(step.optimizer_step), most = rule.warmup_init ? 1e-6 * t : 1e-2, root = 1 / std::sqrt(t);
     rate = most < root ? most : root;

@@ -41,7 +41,7 @@ struct AdamTime {
 template <class T>
 HD AdamMath<T> adam_math(const AdamRule& rule, ParamGroup group, const StepScalars& step) {
   const AdamTime time(rule.restarts, step.optimizer_step);
-  const double t = static_cast<double>(time.t), rate = step.learning_rate[static_cast<int>(group)];
+  const double t = static_cast<double>(time.t), rate = rate_of(step, group);
   const double c1 = 1 - std::pow(rule.beta1, t), root_c2 = std::sqrt(1 - std::pow(rule.beta2, t));
   const double keep = 1 - rate * decay_of(step, group);
   const bool before = rule.flavour == AdamFlavour::torch;

@@ -55,7 +55,7 @@ struct SgdMath {
 };
 template <class T>
 HD SgdMath<T> sgd_math(double limit, ParamGroup group, const StepScalars& step) {
-  const double rate = step.learning_rate[static_cast<int>(group)];
+  const double rate = rate_of(step, group);
   return {.rate = static_cast<T>(rate), .keep = static_cast<T>(1 - rate * decay_of(step, group)), .limit = static_cast<T>(limit)};
 }
 

@@ -7,17 +7,17 @@
 
 namespace comera {
 
-// Groups of learning rates (METHODS.md 1.4): TT cores, rank vectors, everything else; and of the last one biases and the vectors of norms,
-// which may have no weight decay.
+// TT cores, rank vectors and everything else have learning rates of their own (METHODS.md 1.4). Biases and the vectors of norms have the
+// last one, and may have no weight decay.
 enum class ParamGroup : int { core = 0, rank = 1, rest = 2, vector = 3 };
-inline constexpr int kParamGroups = 4;
+inline constexpr int kParamGroups = 4, kRates = 3;
 
 struct StepScalars {
   uint64_t seed = 0;            // of the run; with `step` the key of all random numbers
   uint64_t step = 0;            // 1-based number of the step that is being computed
   uint64_t optimizer_step = 0;  // t of the bias corrections, 1-based
   uint64_t part = 0;            // which part of the batch is being computed: masks go on where those of the part before end
-  double learning_rate[kParamGroups] = {};
+  double learning_rate[kRates] = {};
   double weight_decay = 0;
   double vector_decay = 1;  // factor on it for ParamGroup::vector
   double threshold = 1e-2;  // rank parameters at or below it are dead
@@ -37,6 +37,9 @@ struct StepScalars {
   double late_w1 = 1, late_w2 = 1;  // paper mode: weights of the two terms of the max
 };
 
+HD double rate_of(const StepScalars& step, ParamGroup group) {
+  return step.learning_rate[static_cast<int>(group == ParamGroup::vector ? ParamGroup::rest : group)];
+}
 HD double decay_of(const StepScalars& step, ParamGroup group) {
   return group == ParamGroup::vector ? step.weight_decay * step.vector_decay : step.weight_decay;
 }

@@ -60,7 +60,7 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
     scalars.seed = 1;
     scalars.learning_rate[0] = config.train.lr_core;
     scalars.learning_rate[1] = config.train.lr_rank;
-    scalars.learning_rate[2] = scalars.learning_rate[3] = config.train.lr;
+    scalars.learning_rate[2] = config.train.lr;
     const auto step = [&] {
       scalars.step = ++scalars.optimizer_step;
       engine.submit(batch, scalars);

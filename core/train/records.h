@@ -36,7 +36,7 @@ struct StepRecord {
   int64_t step = 0;
   StepResults results;
   double accuracy = 0;
-  double learning_rate[kParamGroups] = {};
+  double learning_rate[kRates] = {};
   double step_ms = 0;
   StepTimes times;
   SharedStep shared;

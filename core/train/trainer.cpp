@@ -213,7 +213,7 @@ StepScalars Trainer::scalars_for(int64_t step) const {
   scalars.step = scalars.optimizer_step = static_cast<uint64_t>(step);
   scalars.learning_rate[static_cast<int>(ParamGroup::core)] = train.lr_core * factor;
   scalars.learning_rate[static_cast<int>(ParamGroup::rank)] = train.lr_rank * factor;
-  for (const ParamGroup group : {ParamGroup::rest, ParamGroup::vector}) scalars.learning_rate[static_cast<int>(group)] = train.lr * factor;
+  scalars.learning_rate[static_cast<int>(ParamGroup::rest)] = train.lr * factor;
   scalars.weight_decay = config_.method.weight_decay();
   scalars.vector_decay = config_.method.decay_vectors() ? 1 : 0;
   engine_.method().scalars(factor, scalars);

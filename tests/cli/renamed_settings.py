@@ -99,9 +99,9 @@ class RenamedSettings(CliTest):
             self.assertEqual(shown[path], value, path)
         fresh = self.ok_json("train", HERE / "config.json", "--quiet", "--name", "of-today", "--set", "train.lr=4e-3", "--store", store)["run"]
         differences = self.ok_json("runs", "diff", "before-renames", fresh, "--store", store)["differences"]
-        # Settings that came later have no value in the old run.
+        # Settings that came later have no value in the old run, and one has another default today.
         changed = {row["path"]: (row["a"], row["b"]) for row in differences if row["a"] and row["path"] != "name"}
-        self.assertEqual(changed, {"train.lr": ("0.003", "0.004")})
+        self.assertEqual(changed, {"train.lr": ("0.003", "0.004"), "method.mesa.decay": ("0.9", "0.0")})
 
     def test_a_run_of_before_is_resumed(self):
         folder = self.folder / "resumed"

@@ -40,7 +40,7 @@ void expect_all() {
 TEST(Wire, NoFieldIsMissing) {
   EXPECT_EQ(fields_of_wire<SessionStart>(), values_of<SessionStart>() - 4) << "but config, processes, others and open";
   EXPECT_EQ(fields_of_wire<Snapshot>(), values_of<Snapshot>() - 1) << "but step_memory";
-  EXPECT_EQ(fields_of_wire<StepRecord>(), values_of<StepRecord>() - kParamGroups + 1);
+  EXPECT_EQ(fields_of_wire<StepRecord>(), values_of<StepRecord>() - kRates + 1);
   EXPECT_EQ(fields_of_wire<EvalRecord>(), values_of<EvalRecord>() - 1 + values_of<Score>());
   expect_all<ScheduledChange, StopCommand, StepCommand, EditCommand, ForeseeCommand, InspectCommand, ProfileCommand, AlertCommand,
              MemoryByPurpose, StepMemory::Phase, StepMemory, StepResults, StepTimes, SharedStep, ModelSize, LayerRanks, RankedMatrix,

@@ -71,7 +71,7 @@ inline void expect_same(const Snapshot& live, const Snapshot& stored) {
   EXPECT_EQ(stored.last.results.lambda, live.last.results.lambda);
   EXPECT_EQ(stored.last.results.entries, live.last.results.entries);
   EXPECT_EQ(stored.last.accuracy, live.last.accuracy);
-  for (int group = 0; group < kParamGroups; ++group) EXPECT_EQ(stored.last.learning_rate[group], live.last.learning_rate[group]);
+  for (int group = 0; group < kRates; ++group) EXPECT_EQ(stored.last.learning_rate[group], live.last.learning_rate[group]);
   EXPECT_EQ(stored.last.tokens, live.last.tokens);
   EXPECT_EQ(stored.eval.step, live.eval.step);
   EXPECT_EQ(stored.eval.loss, live.eval.loss);
