@@ -1,14 +1,14 @@
-"""Every method on a network of 10 million dense parameters, for images, sentences or running text (a language model): learning rate tuned
+"""Every method on a network of 10 million dense parameters, for images or running text (a language model): learning rate tuned
 for each on validation rows, then three seeds. Accuracy or perplexity, memory by purpose and step time against dense AdamW of the same run.
 
-    ./run.sh data get fashion-mnist sst2-vader wordnet-text
+    ./run.sh data get fashion-mnist wordnet-text
     python3 experiments/methods/tuned.py run   --store tuned.db --set image [--methods NAME...] [--seeds 1 2 3]
     python3 experiments/methods/tuned.py time  --store tuned.db --set image      # on an idle machine
     python3 experiments/methods/tuned.py table --store tuned.db --set image > table.md
     python3 experiments/methods/tuned.py draw  --store tuned.db --set image > pareto.svg
 
 `run` and `time` leave out what is there already (a line of RESULTS each, by default beside the store), so they may be stopped and started
-again, also from a RESULTS file of another machine: image.jsonl has what the set `image` has trained so far, begun by 9e1051c. The rate: from
+again, also from a RESULTS file of another machine: image.jsonl and language.jsonl have what these sets have trained, begun by 9e1051c and 8aaaddd. The rate: from
 RATE on, up and down GRID while the validation score of a shorter run with seed 1 gets better; all rates of a method (matrices, cores,
 ranks) are equal. Steps, batch, schedule and network are the same for all, ranks are the defaults of the program.
 
@@ -29,13 +29,10 @@ RATE, TUNING = 1e-3, 0.4  # the first one tried; steps of a tuning run, of the w
 TIMED = 202  # each matrix is refreshed once more at the default gap of 200
 NETWORKS = {  # preset, settings, steps, metric
     "image": ("mlp-fashion", ["model.mlp.hidden=[2048,2048,2048]", "model.mlp.dropout=0.1", "train.batch=64"], 1500, "val_accuracy"),
-    "text": ("encoder6-mnli", ["model.classes=2", "model.length=48", "model.encoder.layers=3", "model.encoder.d_model=256", "model.encoder.heads=4",
-                               "model.encoder.d_ff=1024", "data.set=sst2-vader", "data.pack=true", "data.token_budget=1024", "train.batch=32",
-                               *[f"model.tt.{kind}.{modes}=[]" for kind in ("attention", "ffn_in", "ffn_out", "classifier", "embedding") for modes in ("in_modes", "out_modes")],
-                               "model.tt.embedding.ranks=[]"], 1500, "val_accuracy"),
-    "language": ("llama-10m", [], 500, "val_perplexity"),
+    "language": ("llama-10m", ["train.batch=2", "train.warmup=30", "data.validation_rows=256"], 300, "val_perplexity"),
 }
 COURSE = ["train.schedule=linear", "train.warmup=100", "train.lr_rank_late=0", "train.eval_every=0", "train.checkpoint_every=0", "train.checkpoint_minutes=0"]
+OWN = {name: ["train.clip_norm=0"] for name in ("lomo", "adalomo")}  # whose gradients are gone before their norm is known
 RATES = ("train.lr", "train.lr_core", "train.lr_rank")
 
 
@@ -89,7 +86,7 @@ class Results:
         if not train:
             return None
         preset, sets, _, metric = NETWORKS[self.network]
-        sets = [*sets, *COURSE, *[f"{path}={rate:g}" for path in RATES]]
+        sets = [*COURSE, *sets, *OWN.get(method, []), *[f"{path}={rate:g}" for path in RATES]]
         status, document, problem = comera("train", preset, "--method", method, "--seed", seed, "--steps", steps, "--store", self.store, "--name",
                                            name, "--tag", "tuned", *[x for s in sets for x in ("--set", s)])
         result = {"method": method, "rate": rate, "seed": seed, "steps": steps, "score": None, "problem": problem.strip().split("\n")[0] if status else ""}
@@ -126,7 +123,7 @@ def run(args):
 
 def step_times(args, method, rate):
     preset, sets = NETWORKS[args.set][:2]
-    sets = [*sets, *COURSE, *[f"{path}={rate:g}" for path in RATES]]
+    sets = [*COURSE, *sets, *OWN.get(method, []), *[f"{path}={rate:g}" for path in RATES]]
     status, document, problem = comera("train", preset, "--method", method, "--steps", TIMED, "--store", args.store, "--tag", "time",
                                        *[x for s in sets for x in ("--set", s)])
     if status != 0:
@@ -199,7 +196,7 @@ def draw(args):
         on_front = any(method == row[0] for row in front)
         parts.append(f'<circle cx="{x(mib):.1f}" cy="{y(accuracy):.1f}" r="4" fill="{"#d06020" if on_front else "#3060a0"}"/>')
         parts.append(text(x(mib) + 8, py, method))
-    for mib in [m * 10**e for e in range(0, 5) for m in (1, 2, 5)]:
+    for mib in [m * 10**e // 10 for e in range(1, 5) for m in (10, 15, 20, 30, 50, 70)]:
         if left <= math.log10(mib) <= right:
             parts.append(text(x(mib), height - edge + 30, mib, 'text-anchor="middle"') + f'<path d="M{x(mib):.1f} {height - edge + 8}v6" stroke="black"/>')
     for i in range(5):
