@@ -167,7 +167,7 @@ struct OptimizerSettings {
   void fields(FieldVisitor& v);
   std::string inner_rule() const;                            // of an optimizer that is around another one: its setting `rule`; else ""
   OptimizerInfo chosen() const;                              // of `optimizer`; an empty one where there is none of that name
-  double weight_decay() const { return adam.weight_decay; }  // of every optimizer, as is
+  double weight_decay() const { return adam.weight_decay; }  // this and the next: of every optimizer
   bool decay_vectors() const { return adam.decay_vectors; }
 };
 
