@@ -9,6 +9,8 @@
 #include <exception>
 
 #include "core/base/error.h"
+#include "gpu/check.h"
+#include "gpu/pinned.h"
 
 namespace comera::gpu {
 namespace {
@@ -94,6 +96,22 @@ Functions open_nccl() {
 
 // ---- a link --------------------------------------------------------------------------------------------------------
 
+// A stream of the highest priority: messages take few of the multiprocessors, and work of `stream` waits for them.
+class MessageStream {
+ public:
+  MessageStream() {
+    int lowest = 0, highest = 0;
+    CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for priorities of streams");
+    CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest), "making a stream for messages");
+  }
+  ~MessageStream() { cudaStreamDestroy(stream_); }
+  MessageStream(const MessageStream&) = delete;
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
 class NcclLink final : public DeviceLink {
  public:
   NcclLink(const UniqueId& id, int process, int processes, cudaStream_t stream) : nccl_(open_nccl()), stream_(stream) {
@@ -104,24 +122,31 @@ class NcclLink final : public DeviceLink {
   NcclLink(const NcclLink&) = delete;
 
  private:
-  // In one group, so that they go both ways at the same time.
-  void do_exchange(std::span<const Piece> sent, std::span<const Piece> received) override {
+  // In one group, so that they go both ways at the same time. Events order the two streams, which become two branches of a captured graph
+  // (CUDA C++ programming guide, "Cross-stream dependencies and events").
+  void do_start(std::span<const Piece> sent, std::span<const Piece> received) override {
     failed_ = true;  // until all has gone well
+    issued_.record(stream_);
+    CUDA_CHECK(cudaStreamWaitEvent(messages_.get(), issued_.get(), 0), "ordering messages behind gradients");
     check(nccl_, nccl_.begin_group(), "to begin messages");
     int result = kSuccess;
     for (const Piece& piece : sent)
       if (result == kSuccess && piece.bytes > 0)
-        result = nccl_.send(piece.data, static_cast<size_t>(piece.bytes), kBytes, piece.process, comm_, stream_);
+        result = nccl_.send(piece.data, static_cast<size_t>(piece.bytes), kBytes, piece.process, comm_, messages_.get());
     for (const Piece& piece : received)
       if (result == kSuccess && piece.bytes > 0)
-        result = nccl_.receive(piece.data, static_cast<size_t>(piece.bytes), kBytes, piece.process, comm_, stream_);
+        result = nccl_.receive(piece.data, static_cast<size_t>(piece.bytes), kBytes, piece.process, comm_, messages_.get());
     const int ended = nccl_.end_group();  // also after an error: a group belongs to the thread
     check(nccl_, result != kSuccess ? result : ended, "to send gradients between GPUs");
+    arrived_.record(messages_.get());
     failed_ = false;
   }
+  void finish() override { CUDA_CHECK(cudaStreamWaitEvent(stream_, arrived_.get(), 0), "ordering sums behind messages"); }
 
   const Functions nccl_;
   const cudaStream_t stream_;
+  const MessageStream messages_;
+  Event issued_{cudaEventDisableTiming}, arrived_{cudaEventDisableTiming};
   Comm comm_ = nullptr;
   bool failed_ = false;
 };

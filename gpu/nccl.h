@@ -12,7 +12,7 @@ namespace comera::gpu {
 
 // Bytes that join_nccl() needs on all processes. Throws Error(device).
 std::string new_nccl_link();
-// On the device of the calling thread; messages are work of `stream`. Waits until all processes have called it. Throws Error(device).
+// On the device of the calling thread; messages are work beside that of `stream`. Waits until all processes have called it. Throws Error(device).
 std::unique_ptr<DeviceLink> join_nccl(const std::string& made, int process, int processes, cudaStream_t stream);
 
 }  // namespace comera::gpu

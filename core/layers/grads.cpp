@@ -24,16 +24,16 @@ void grad_ready(Ctx& ctx, Param& param, Tensor grad) {
   switch (param.way) {
     case GradWay::kept:
       if (!first) ctx.ops.axpy(param.grad, 1, grad);
-      return;
+      break;
     case GradWay::summed:
       ctx.ops.axpy(!first && param.second ? param.second : param.grad, 1, grad);
-      return;
+      break;
     case GradWay::rows:
-      return;  // written by grad_of_rows()
+      break;  // written by grad_of_rows()
     case GradWay::projected:
       CHECK(ctx.taker, param.name << ": no taker to project its gradient");
       ctx.taker->add_projected(ctx, param, grad);
-      return;
+      break;
     case GradWay::given:
       if (!first) ctx.ops.axpy(param.pending, 1, grad);
       if (first && !last) param.pending = std::move(grad);
@@ -41,7 +41,9 @@ void grad_ready(Ctx& ctx, Param& param, Tensor grad) {
       CHECK(ctx.taker, param.name << ": no taker for its gradient");
       ctx.taker->take(ctx, param, first ? grad : param.pending);
       param.pending = {};
+      return;
   }
+  if (last && ctx.taker) ctx.taker->complete(ctx, param);
 }
 
 }  // namespace comera

@@ -14,6 +14,8 @@ class GradTaker {
   virtual void take(Ctx& ctx, Param& param, const Tensor& grad) = 0;
   // Of those that are `projected`: Param::grad += projection of `grad`.
   virtual void add_projected(Ctx& ctx, Param& param, const Tensor& grad) = 0;
+  // Param::grad has all that this pass gives it. Of those that are not `given`.
+  virtual void complete(Ctx& ctx, const Param& param) {}
 };
 
 // Room of the parameter's shape for one contribution to its gradient; contents are undefined. It may serve as scratch until it

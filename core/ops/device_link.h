@@ -16,18 +16,21 @@ class DeviceLink {
     void* data;  // of the own device
     int64_t bytes;
   };
-  // Sends and receives all pieces at the same time, behind all work issued before. May return earlier, and may be captured. All processes
-  // call it in the same order, all of them inside of a capture or none. Pieces from one process to another arrive in their order. Throws
-  // Error(device).
-  void exchange(std::span<const Piece> sent, std::span<const Piece> received) {
+  // Sends and receives all pieces at the same time, behind all work issued before, while the device goes on with work issued afterwards:
+  // until finish(), this may not write what is sent, nor touch what is received. May return earlier, and may be captured together with its
+  // finish(). All processes call it in the same order, all of them inside of a capture or none. Pieces from one process to another arrive
+  // in their order. Throws Error(device).
+  void start(std::span<const Piece> sent, std::span<const Piece> received) {
     for (const Piece& piece : sent) sent_bytes_ += piece.bytes;
-    do_exchange(sent, received);
+    do_start(sent, received);
   }
-  // What the calls of exchange() gave to others. A captured call counts once, however often it is replayed.
+  // Work issued from now on comes after all pieces have arrived. One finish() for each start(), before the next one.
+  virtual void finish() = 0;
+  // What the calls of start() gave to others. A captured call counts once, however often it is replayed.
   int64_t sent_bytes() const { return sent_bytes_; }
 
  protected:
-  virtual void do_exchange(std::span<const Piece> sent, std::span<const Piece> received) = 0;
+  virtual void do_start(std::span<const Piece> sent, std::span<const Piece> received) = 0;
 
  private:
   int64_t sent_bytes_ = 0;

@@ -9,7 +9,8 @@ namespace comera {
 namespace {
 
 class PlannedLink final : public DeviceLink {
-  void do_exchange(std::span<const Piece>, std::span<const Piece>) override { CHECK(false, "a plan sends nothing"); }
+  void do_start(std::span<const Piece>, std::span<const Piece>) override { CHECK(false, "a plan sends nothing"); }
+  void finish() override { CHECK(false, "a plan sends nothing"); }
 };
 
 // Each process sends its number to all others.
@@ -27,7 +28,8 @@ void greet(Device& device, DeviceLink& link, const Communicator& others) {
     sent.push_back({p, memory.get() + me, kBytes});
     received.push_back({p, memory.get() + p, kBytes});
   }
-  link.exchange(sent, received);
+  link.start(sent, received);
+  link.finish();
   device.download(numbers.data(), memory.get(), processes * kBytes);
   for (int p = 0; p < processes; ++p)
     if (const int32_t said = numbers[static_cast<size_t>(p)]; said != p)

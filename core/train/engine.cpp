@@ -14,6 +14,7 @@
 #include "core/train/batch_fit.h"
 #include "core/train/device_links.h"
 #include "core/train/forecast.h"
+#include "core/train/linked_sum.h"
 
 namespace comera {
 namespace {
@@ -188,10 +189,10 @@ void Engine::refresh_with(const std::function<void(Ctx&)>& calls) {
   refresh_ms_ += now_ms() - begin;
 }
 
-// During backward each projection is made of its gradient right before the update or the sum that uses it.
-class Engine::RefreshingTaker final : public GradTaker {
+// Each projection is made of its gradient right before the update or the sum that uses it. `sum`: told what is complete; may be null.
+class Engine::PassTaker final : public GradTaker {
  public:
-  explicit RefreshingTaker(Engine& engine) : engine_(engine) {}
+  PassTaker(Engine& engine, LinkedSum* sum) : engine_(engine), sum_(sum) {}
   void take(Ctx& ctx, Param& param, const Tensor& grad) override {
     const uint64_t step = engine_.refreshed_step_;
     Optimizer& optimizer = *engine_.optimizer_;
@@ -203,9 +204,13 @@ class Engine::RefreshingTaker final : public GradTaker {
     if (engine_.refreshed_step_ > 0) engine_.refresh_from_part(param, grad);
     engine_.optimizer_->add_projected(ctx, param, grad);
   }
+  void complete(Ctx&, const Param& param) override {
+    if (sum_) sum_->complete(param);
+  }
 
  private:
   Engine& engine_;
+  LinkedSum* const sum_;
 };
 
 std::vector<StepProgram*> Engine::programs() {
@@ -257,7 +262,7 @@ void Engine::take_step_memory() {
     place_shared();
     if (sums_on_device() && shared_->bytes() > 0) shared_memory_ = Buffer(memory_, shared_->bytes(), Purpose::workspace);
     host_memory_.resize(sums_on_device() ? 0 : static_cast<size_t>(shared_->bytes()));
-    shared_->attach(sums_on_device() ? shared_memory_.data() : host_memory_.data(), params_.grads(), used_twice(), state_sum_);
+    shared_->attach(sums_on_device() ? shared_memory_.data() : host_memory_.data(), params_.grads(), shared_gradients(), state_sum_);
   }
   for (StepProgram* program : programs()) program->arena().attach(step_memory_.data());
   mailbox_ = device_.mailbox(kSlots, static_cast<int64_t>(sizeof(StepResults)) + mail_bytes());
@@ -294,7 +299,9 @@ Ctx Engine::context(Arena& arena, bool training) {
 
 void Engine::grad_program(Arena& arena) {
   Ctx ctx = context(arena, true);
-  RefreshingTaker taker(*this);
+  std::optional<LinkedSum> sum;
+  if (sums_in_backward()) sum.emplace(*shared_, ctx, 0, times_messages_ && !ctx.ops.dry ? &device_ : nullptr);
+  PassTaker taker(*this, sum ? &*sum : nullptr);
   ctx.taker = &taker;
   ctx.stash.forget();
   Tensor outputs = model_->forward(ctx, batch_);
@@ -318,6 +325,9 @@ void Engine::grad_program(Arena& arena) {
     ctx.ops.axpy(state_sum_, 1, params_.all_states());
     ctx.ops.copy(params_.all_states(), state_begin_);
   }
+  if (!sum) return;
+  sum->finish();
+  messages_ms_ = sum->waited_ms();
 }
 
 void Engine::reduce_program(Arena& arena) {
@@ -471,18 +481,24 @@ class RefreshedStep {
 }  // namespace
 
 // `first`: the first part that this process computes; sums of gradients then begin with 0.
-void Engine::grad_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first, bool op_by_op) {
+void Engine::begin_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first) {
   scalars.part = static_cast<uint64_t>(part);
   part_ = part;
   const double wait = now_ms();
   const Batch& batch = next();
-  const double start = turn_ms_ = now_ms();
-  waited_ms_ += start - wait;
+  waited_ms_ += now_ms() - wait;
   tokens_ += batch.tokens;
   upload(batch, scalars, first);
   if (first && parts() > 1) part < (others_ ? others_->processes() : parts()) ? clear_gradients() : clear_gradients_but_blocks();
   if (first && follows_parts()) begin_states();
-  grad_.run(op_by_op);
+}
+
+void Engine::run_part(bool op_by_op) {
+  const double start = turn_ms_ = now_ms();
+  if (sums_in_backward())
+    shared_step_.sent_bytes += run_linked(grad_, sent_in_backward_, op_by_op);
+  else
+    grad_.run(op_by_op);
   forward_ms_ += std::max(0.0, turn_ms_ - start);
 }
 
@@ -503,7 +519,10 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   const bool one_part = parts() == (others_ ? others_->processes() : 1);  // of this process
   const bool eager = op_by_op || early || (!one_part && method_->calls_differ(parts()));
   if (others_) is_local() ? take_own_part(next, scalars, eager) : share_parts(next, scalars, eager);
-  for (int64_t part = 0; !others_ && part < parts(); ++part) grad_part(next, scalars, part, part == 0, eager);
+  for (int64_t part = 0; !others_ && part < parts(); ++part) {
+    begin_part(next, scalars, part, part == 0);
+    run_part(eager);
+  }
   if (reduces()) reduce_.run(op_by_op);
   has_gradients_ = true;
   if (waits) device_.synchronize();
@@ -636,7 +655,8 @@ void Engine::begin_states() {
 void Engine::clear_gradients() {
   const Tensor all = params_.grads();
   if (reduces() && all.count() > 0) device_.ops().fill(Mat(all, 1, all.count()), 0);
-  for (const SharedGradients::Twice& twice : used_twice()) device_.ops().fill(twice.second, 0);
+  for (const Param& param : params_.params())
+    if (param.second) device_.ops().fill(param.second, 0);
 }
 
 }  // namespace comera

@@ -134,12 +134,16 @@ class Engine {
   bool reduces() const { return parts() > 1 || config_.train.clip_norm > 0; }
   void check_shared() const;
   void place_shared();
-  std::vector<SharedGradients::Twice> used_twice() const;
+  std::vector<SharedGradients::Gradient> shared_gradients() const;
+  // The sum goes on while the backward pass does: where all parts are computed at the same time, by linked devices.
+  bool sums_in_backward() const { return shared_ && shared_->linked() && shared_->rounds() == 1 && !is_local(); }
   bool is_block(const Param& param) const;
   void clear_gradients_but_blocks();
   bool follows_parts() const { return parts() > 1 && config_.train.sync_every == 1 && !params_.states().empty(); }
   void begin_states();
-  void grad_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first, bool op_by_op);
+  void begin_part(const std::function<const Batch&()>& next, StepScalars scalars, int64_t part, bool first);
+  void run_part(bool op_by_op);
+  bool any_profiles() const;
   void share_parts(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op);
   void take_own_part(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op);
   void combine_results(int64_t slot);
@@ -147,6 +151,7 @@ class Engine {
   void each_averaged(const std::function<void(const Tensor&, Together)>& visit) const;
   void plan_rounds();
   int64_t add_round(int64_t round);
+  int64_t run_linked(StepProgram& program, int64_t& sent_by_calls, bool op_by_op);
   bool sums_on_device() const { return shared_ && (shared_->linked() || computes_on_host(device_)); }
   void add_results(const StepResults& part, StepResults& sum);
   std::vector<StepProgram*> programs();
@@ -171,9 +176,12 @@ class Engine {
     StepProgram program;
     int64_t sent_bytes = 0;  // by its calls
   };
-  std::vector<std::unique_ptr<Round>> rounds_;  // of linked devices: the first, one for all between, the last
+  std::vector<std::unique_ptr<Round>> rounds_;  // of linked devices behind backward: the first, one for all between, the last
+  int64_t sent_in_backward_ = 0;                // by the calls of grad_
+  bool times_messages_ = false;                 // in backward, since a process is profiled
+  double messages_ms_ = 0;                      // waited for them in the pass under way; where they are timed
   Arena refreshing_;                            // of the refreshes that are due in a step
-  class RefreshingTaker;
+  class PassTaker;
   void refresh_from_part(Param& param, const Tensor& grad);
   bool has_new_projection(const Param& param, int64_t step) const;
   int64_t bytes_of_projection(const Param& param) const;

@@ -7,8 +7,12 @@
 #include "core/base/error.h"
 #include "core/train/device_links.h"
 #include "core/train/engine.h"
+#include "core/train/linked_sum.h"
 
 namespace comera {
+
+// Gradients of so many numbers, 1 MiB in f32, are summed together during backward: fewer would take as long as their latency.
+constexpr int64_t kSummedTogether = int64_t{1} << 18;
 
 void Engine::check_shared() const {
   const auto refuse = [](const std::string& what, const std::string& why, const std::string& hint) {
@@ -36,49 +40,67 @@ void Engine::place_shared() {
     param.second = Tensor(base ? base + second_bytes_ : nullptr, param.shape, config_.dtype());
     second_bytes_ += Arena::aligned(param.second.bytes());
   }
-  // With the gaps behind them, so that neighbours are one range.
-  std::vector<SharedGradients::Range> left_out;
+  const std::vector<SharedGradients::Gradient> gradients = shared_gradients();
+  shared_->plan(gradients, params_.grads().count(), config_.dtype(), state_sum_ ? state_sum_.count() : 0,
+                sums_in_backward() ? kSummedTogether : SharedGradients::kNever);
+  if (shared_->linked()) shared_->attach(nullptr, params_.grads(), gradients, state_sum_);  // for the plans of its calls
+}
+
+// With the gaps behind them, so that neighbours are one run; but those with a second gradient have just their own numbers.
+std::vector<SharedGradients::Gradient> Engine::shared_gradients() const {
   std::vector<const Param*> in_order;
   for (const Param& param : params_.params())
     if (param.has_grad()) in_order.push_back(&param);
   std::sort(in_order.begin(), in_order.end(), [](const Param* a, const Param* b) { return a->grad_place < b->grad_place; });
-  for (size_t i = 0; i < in_order.size() && has_blocks(); ++i) {
-    if (!is_block(*in_order[i])) continue;
-    const int64_t begin = in_order[i]->grad_place, end = i + 1 < in_order.size() ? in_order[i + 1]->grad_place : params_.grads().count();
-    if (!left_out.empty() && left_out.back().end == begin)
-      left_out.back().end = end;
-    else
-      left_out.push_back({begin, end});
+  std::vector<SharedGradients::Gradient> gradients;
+  for (size_t i = 0; i < in_order.size(); ++i) {
+    const Param& param = *in_order[i];
+    const int64_t own_end = param.grad_place + param.grad_shape().count();
+    const int64_t next = i + 1 < in_order.size() ? in_order[i + 1]->grad_place : params_.grads().count();
+    gradients.push_back({param.grad_place, param.second ? own_end : next, is_block(param), param.second});
   }
-  shared_->plan(params_.grads().count(), config_.dtype(), used_twice(), left_out, state_sum_ ? state_sum_.count() : 0);
-  if (shared_->linked()) shared_->attach(nullptr, params_.grads(), used_twice(), state_sum_);  // for the plans of its calls
+  return gradients;
 }
 
 void Engine::plan_rounds() {
-  const int64_t rounds = shared_->linked() && !is_local() ? shared_->rounds() : 0, kinds = std::min<int64_t>(rounds, 3);
+  const int64_t rounds = shared_->linked() && !is_local() && !sums_in_backward() ? shared_->rounds() : 0,
+                kinds = std::min<int64_t>(rounds, 3);
   for (int64_t kind = 0; kind < kinds; ++kind)
     rounds_.push_back(std::make_unique<Round>(device_, [this, round = kind == kinds - 1 ? rounds - 1 : kind](Arena& arena) {
       Ctx ctx = context(arena, true);
-      shared_->add(ctx, round);
+      LinkedSum(*shared_, ctx, round).finish();
     }));
+}
+
+// Returns the bytes that this process sent to other devices. A replay makes no calls.
+int64_t Engine::run_linked(StepProgram& program, int64_t& sent_by_calls, bool op_by_op) {
+  const DeviceLink& link = *link_of(device_, *others_);
+  const int64_t before = link.sent_bytes();
+  program.run(op_by_op);
+  if (const int64_t sent = link.sent_bytes() - before; sent > 0) sent_by_calls = sent;
+  return sent_by_calls;
 }
 
 // Returns the bytes that this process sent.
 int64_t Engine::add_round(int64_t round) {
-  DeviceLink* const link = link_of(device_, *others_);
-  const int64_t before = link ? link->sent_bytes() : others_->sent_bytes();
-  if (!link) {
+  if (!shared_->linked()) {
+    const int64_t before = others_->sent_bytes();
     shared_->add(device_, round);
     return others_->sent_bytes() - before;
   }
   Round& calls = round + 1 == shared_->rounds() ? *rounds_.back() : *rounds_[round == 0 ? 0 : 1];
   // All processes replay a message or none does: a profile, which this process alone may take, changes nothing here.
   OpProfile* const profile = std::exchange(device_.ops().profile, nullptr);
-  calls.program.run(!replay_);
+  const int64_t sent = run_linked(calls.program, calls.sent_bytes, !replay_);
   device_.ops().profile = profile;
   if (profile) device_.synchronize();
-  if (const int64_t sent = link->sent_bytes() - before; sent > 0) calls.sent_bytes = sent;  // a replay makes no calls
-  return calls.sent_bytes;
+  return sent;
+}
+
+// Of all processes, which tell each other that they have come so far. An error before that is theirs, too.
+bool Engine::any_profiles() const {
+  const std::vector<std::string> all = others_->exchange(profile_ ? "profile" : "");
+  return std::any_of(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
 }
 
 int64_t Engine::captures() const {
@@ -94,7 +116,8 @@ void Engine::clear_gradients_but_blocks() {
   if (!has_blocks()) return clear_gradients();
   for (const Param& param : params_.params())
     if (param.has_grad() && !is_block(param)) device_.ops().fill(Mat(param.grad, 1, param.grad.count()), 0);
-  for (const SharedGradients::Twice& twice : used_twice()) device_.ops().fill(twice.second, 0);
+  for (const Param& param : params_.params())
+    if (param.second) device_.ops().fill(param.second, 0);
 }
 
 void Engine::collect_blocks() {
@@ -191,14 +214,6 @@ int64_t Engine::planned_traffic() const {
          (projections > 0 ? projections / optimizer_->refresh_gap() : 0);
 }
 
-std::vector<SharedGradients::Twice> Engine::used_twice() const {
-  std::vector<SharedGradients::Twice> twice;
-  for (const Param& param : params_.params())
-    if (param.second) twice.push_back({param.grad_place, param.grad.count(), param.second});
-  std::sort(twice.begin(), twice.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
-  return twice;
-}
-
 namespace {
 // What a process says of its part.
 struct PartResults {
@@ -208,7 +223,8 @@ struct PartResults {
 };
 }  // namespace
 
-// In rounds of a part each. An error of one process comes to the others with the results: before they wait for its gradients.
+// In rounds of a part each. An error of one process comes to the others with the results, before they wait for its gradients; where they
+// wait for something while they compute, before that. Later errors end all.
 void Engine::share_parts(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op) {
   const int64_t processes = others_->processes();
   StepResults sum;
@@ -220,14 +236,21 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
     tokens_ = 0;
     if (const int64_t part = round * processes + others_->process(); part < parts()) {
       const double begin = now_ms() - waited_ms_;
+      begin_part(next, scalars, part, true);
+      const double prepared = now_ms();
+      const bool meets = round == 0 && (sums_in_backward() || refreshed_step_ > 0);
+      times_messages_ = meets && any_profiles();
+      const double met_ms = now_ms() - prepared;
+      messages_ms_ = 0;
       try {
-        grad_part(next, scalars, part, true, op_by_op);
-      } catch (const std::exception& error) {  // others may wait for projections that do not come
-        if (refreshed_step_ > 0) others_->abort(error.what());
+        run_part(op_by_op || times_messages_);
+        device_.download(&mine.results, results_.raw(), sizeof(StepResults));
+      } catch (const std::exception& error) {  // others may wait for messages that do not come
+        if (meets) others_->abort(error.what());
         throw;
       }
-      device_.download(&mine.results, results_.raw(), sizeof(StepResults));
-      mine.compute_ms = now_ms() - waited_ms_ - begin;
+      others_ms_ += met_ms + messages_ms_;
+      mine.compute_ms = now_ms() - waited_ms_ - begin - met_ms - messages_ms_;
     }
     mine.tokens = tokens_;
     const double computed = now_ms();
@@ -240,7 +263,7 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
       add_results(part.results, sum);
     }
     try {
-      shared_step_.sent_bytes += add_round(round);
+      if (!sums_in_backward()) shared_step_.sent_bytes += add_round(round);
     } catch (const std::exception& error) {  // others may wait for messages that do not come
       others_->abort(error.what());
     }
@@ -252,7 +275,8 @@ void Engine::share_parts(const std::function<const Batch&()>& next, const StepSc
 // A local step: each process computes its own part. The exchange ends all where one failed, and times who waits.
 void Engine::take_own_part(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op) {
   const double begin = now_ms() - waited_ms_;
-  grad_part(next, scalars, others_->process(), true, op_by_op);
+  begin_part(next, scalars, others_->process(), true);
+  run_part(op_by_op);
   device_.synchronize();
   const double mine[] = {static_cast<double>(tokens_), now_ms() - waited_ms_ - begin}, computed = now_ms();
   tokens_ = 0;

@@ -18,8 +18,10 @@ struct StepTimes {  // ms of the last step, by phase
 
 // What a step took of the processes that share its batch; empty where one process trains.
 struct SharedStep {
-  std::vector<double> compute_ms;  // of each process, for its parts of the batch
-  int64_t sent_bytes = 0;          // gradients, by this process to all others
+  // Of each process, for its parts of the batch. Where linked devices sum in backward: with its waiting for messages, unless one is
+  // profiled.
+  std::vector<double> compute_ms;
+  int64_t sent_bytes = 0;  // gradients, by this process to all others
 };
 
 // What the temporaries of a step take in its course, by the plan: bytes that are alive, the most in each of equal parts of

@@ -1,8 +1,7 @@
 #include "core/train/shared_gradients.h"
 
 #include <algorithm>
-
-#include "core/layers/layer.h"
+#include <utility>
 
 namespace comera {
 namespace {
@@ -13,53 +12,52 @@ constexpr int64_t kPiece = int64_t{1} << 16, kLinkedPiece = int64_t{1} << 20;
 SharedGradients::SharedGradients(Communicator& communicator, int64_t parts, DeviceLink* link)
     : communicator_(communicator), link_(link), parts_(parts), rounds_((parts + communicator.processes() - 1) / communicator.processes()) {}
 
-void SharedGradients::plan(int64_t count, DType dtype, const std::vector<Twice>& twice, const std::vector<Range>& left_out,
-                           int64_t states) {
+void SharedGradients::plan(const std::vector<Gradient>& gradients, int64_t count, DType dtype, int64_t states, int64_t least) {
   const int64_t processes = communicator_.processes(), size = static_cast<int64_t>(size_of(dtype));
   segments_.clear();
   dtype_ = dtype;
-  int64_t begin = 0;
   kept_ = sent_bytes_ = 0;
-  const auto add = [&](int64_t end, Of of) {
+  any_twice_ = false;
+  int64_t begin = 0, in_segment = 0, largest = 0;
+  const auto end_segment = [&](int64_t end, Of of) {
     if (begin == end) return;
     const int64_t slice = slice_of(end - begin);
-    segments_.push_back({begin, end - begin, of, slice, kept_});
+    segments_.push_back({begin, end - begin, of, slice, kept_, std::exchange(in_segment, 0)});
     // Parts, then the sum. Hosts fill the last slice up, devices send it as it is.
     const int64_t own = std::clamp(end - begin - communicator_.process() * slice, int64_t{0}, slice);
     const int64_t to_sum = link_ ? end - begin - own : (processes - 1) * slice, summed = (processes - 1) * (link_ ? own : slice);
     sent_bytes_ += (rounds_ * (of == Of::used_twice ? 2 : 1) * to_sum + summed) * size;
     kept_ += slice;
+    largest = std::max(largest, slice);
     begin = end;
   };
-  auto range = left_out.begin();
-  const auto add_until = [&](int64_t end) {
-    for (; range != left_out.end() && range->begin < end; ++range) {
-      add(range->begin, Of::gradients);
-      begin = range->end;
-    }
-    add(end, Of::gradients);
-  };
-  for (const Twice& param : twice) {
-    add_until(param.place);
-    add(param.place + param.count, Of::used_twice);
+  for (const Gradient& gradient : gradients) {
+    const bool twice = static_cast<bool>(gradient.second);
+    any_twice_ |= twice;
+    if (twice || gradient.left_out) end_segment(gradient.begin, Of::gradients);
+    if (gradient.left_out)
+      begin = gradient.end;
+    else if (++in_segment; twice || gradient.end - begin >= least)
+      end_segment(gradient.end, twice ? Of::used_twice : Of::gradients);
   }
-  add_until(count);
+  end_segment(count, Of::gradients);
   begin = 0;
-  add(states, Of::states);
-  any_twice_ = !twice.empty();
-  piece_ = std::min(slice_of(std::max(count, states)), link_ ? kLinkedPiece : kPiece);
+  end_segment(states, Of::states);
   host_piece_ = std::min(slice_of(std::max(count, states)), kPiece);
+  piece_ = link_ ? std::min(largest, kLinkedPiece) : host_piece_;
   // Own pieces, those of all, those of second uses, and sums. Linked, all but sums between rounds is in the arena.
   const int64_t messages = (any_twice_ ? 3 : 2) * processes * piece_ + (rounds_ > 1 ? 0 : piece_);
   bytes_ = ((link_ ? 0 : messages) + (rounds_ > 1 ? kept_ : 0)) * size;
 }
 
-void SharedGradients::attach(void* memory, const Tensor& grads, const std::vector<Twice>& twice, const Tensor& states) {
+void SharedGradients::attach(void* memory, const Tensor& grads, const std::vector<Gradient>& gradients, const Tensor& states) {
   memory_ = static_cast<char*>(memory);
-  auto next = twice.begin();
+  auto next = gradients.begin();
   for (Segment& segment : segments_) {
     segment.first = (segment.of == Of::states ? states : grads).rows(segment.begin, segment.count);
-    if (segment.of == Of::used_twice) segment.second = (next++)->second.view({segment.count});
+    if (segment.of != Of::used_twice) continue;
+    next = std::find_if(next, gradients.end(), [](const Gradient& gradient) { return static_cast<bool>(gradient.second); });
+    segment.second = (next++)->second.view({segment.count});
   }
 }
 
@@ -156,58 +154,9 @@ void SharedGradients::spread(Device& device, const Tensor& values) {
 }
 
 void SharedGradients::add(Device& device, int64_t round) {
+  CHECK(!link_, "devices that are linked");
   for (const Segment& segment : segments_)
     segment.first.dtype() == DType::f32 ? add_segment<float>(device, segment, round) : add_segment<double>(device, segment, round);
-}
-
-void SharedGradients::add(Ctx& ctx, int64_t round) {
-  CHECK(link_, "devices that are not linked");
-  const int64_t processes = communicator_.processes(), me = communicator_.process();
-  const int64_t computed = std::min(processes, parts_ - round * processes);
-  std::vector<DeviceLink::Piece> sent, received;
-  const auto exchange = [&] {
-    if (!ctx.ops.dry) link_->exchange(sent, received);
-    sent.clear();
-    received.clear();
-  };
-  for (const Segment& segment : segments_)
-    for (int64_t at = 0; at < segment.slice; at += piece_) {
-      // Of the slice that process p sums; slices at the end may be shorter, or empty.
-      const auto piece_of = [&](const Tensor& all, int64_t p) {
-        const int64_t first = std::min(p * segment.slice + at, segment.count);
-        return all.rows(first, std::min({piece_, segment.slice - at, segment.count - first}));
-      };
-      const auto give = [&](const Tensor& piece, int64_t p) { sent.push_back({static_cast<int>(p), piece.raw(), piece.bytes()}); };
-      const auto take = [&](const Tensor& piece, int64_t p) { received.push_back({static_cast<int>(p), piece.raw(), piece.bytes()}); };
-      const Tensor own = piece_of(segment.first, me);
-      const int64_t mine = own.count(), uses = segment.second ? 2 : 1;
-      Tensor parts, sum;  // parts: of the other processes, each use a row
-      if (mine > 0) {
-        parts = ctx.temp({(processes - 1) * uses, mine}, dtype_, "gradients of other processes");
-        sum = rounds_ > 1 ? Tensor(memory_, {kept_}, dtype_).rows(segment.kept + at, mine) : ctx.temp({mine}, dtype_, "sum of gradients");
-      }
-      const auto part_of = [&](int64_t p, int64_t use) {
-        if (p == me) return piece_of(use == 0 ? segment.first : segment.second, me);
-        return parts.rows((p < me ? p : p - 1) * uses + use, 1);
-      };
-      for (int64_t p = 0; p < processes; ++p)
-        for (int64_t use = 0; p != me && use < uses; ++use) {
-          give(piece_of(use == 0 ? segment.first : segment.second, p), p);
-          if (mine > 0) take(part_of(p, use), p);
-        }
-      exchange();
-      if (mine > 0 && round == 0) ctx.ops.fill(Mat(sum, 1, mine), 0);
-      for (int64_t p = 0; mine > 0 && p < computed; ++p)
-        for (int64_t use = 0; use < uses; ++use) ctx.ops.axpy(sum, 1, part_of(p, use));
-      if (round + 1 < rounds_) continue;
-      for (int64_t p = 0; p < processes; ++p) {
-        if (p == me) continue;
-        if (mine > 0) give(sum, p);
-        take(piece_of(segment.first, p), p);
-      }
-      exchange();
-      if (mine > 0) ctx.ops.copy(own, sum);
-    }
 }
 
 }  // namespace comera

@@ -1,6 +1,7 @@
 // Gradients of the parts of a batch that several processes computed, summed as one process sums them: of each number the parts' one after
-// another, whichever process had them; likewise states that follow each part. A process sums a slice of the numbers, then all get all slices. Where devices are linked, they
-// send and sum; else the host does, and a device with memory of its own is downloaded from and uploaded to. The bits are the same.
+// another, whichever process had them; likewise states that follow each part. A process sums a slice of the numbers, then all get all
+// slices. Where devices are linked, they send and sum (linked_sum.h); else the host does, and a device with memory of its own is downloaded
+// from and uploaded to. The bits are the same.
 #pragma once
 #include <vector>
 
@@ -10,8 +11,6 @@
 
 namespace comera {
 
-struct Ctx;
-
 inline bool computes_on_host(const Device& device) { return device.total_bytes() < 0; }
 
 class SharedGradients {
@@ -20,30 +19,25 @@ class SharedGradients {
   SharedGradients(Communicator& communicator, int64_t parts, DeviceLink* link = nullptr);
   bool linked() const { return link_ != nullptr; }
 
-  // A parameter that is used twice a pass: numbers [place, place + count) of all gradients, to which `second` is added.
-  struct Twice {
-    int64_t place = 0, count = 0;
-    Tensor second;
+  // Numbers [begin, end) of all gradients, those of a parameter: apart, in ascending order.
+  struct Gradient {
+    int64_t begin = 0, end = 0;
+    bool left_out = false;  // stays what this process has
+    Tensor second = {};     // added to it, of a parameter that is used twice a pass
   };
-  struct Range {
-    int64_t begin, end;
-  };
-  // For the sum of `count` numbers, of which those of `twice` (ascending, apart) have a second gradient. Those `left_out` (likewise, of one
-  // gradient) stay what this process has. `states`: further numbers.
-  void plan(int64_t count, DType dtype, const std::vector<Twice>& twice, const std::vector<Range>& left_out = {}, int64_t states = 0);
+  // For the sum of `count` numbers and of `states` further ones. Neighbours are one segment, which ends where it has `least` numbers.
+  void plan(const std::vector<Gradient>& gradients, int64_t count, DType dtype, int64_t states = 0, int64_t least = kNever);
+  static constexpr int64_t kNever = int64_t{1} << 62;
   int64_t bytes() const { return bytes_; }  // where it sums: of the device where it is linked(), else of the host
   // Of a step, by this process to others (Communicator::sent_bytes, DeviceLink::sent_bytes).
   int64_t sent_bytes() const { return sent_bytes_; }
   // From now on `memory`, of bytes(), serves to sum these: what was planned, with addresses.
-  void attach(void* memory, const Tensor& grads, const std::vector<Twice>& twice, const Tensor& states = {});
+  void attach(void* memory, const Tensor& grads, const std::vector<Gradient>& gradients, const Tensor& states = {});
 
   int64_t rounds() const { return rounds_; }  // parts of a process at most
-  // Adds the gradients of round `round`, that of process p being part round * P + p; after the last one `grads` is the sum, on all.
+  // Adds the gradients of round `round`, that of process p being part round * P + p; after the last one `grads` is the sum, on all. Not
+  // where it is linked().
   void add(Device& device, int64_t round);
-  // The same where it is linked(), by calls that may be planned and captured; messages lie in the arena. All rounds between the first and
-  // the last make the same calls.
-  void add(Ctx& ctx, int64_t round);
-
   // Through hosts:
   // Of `all`, one equal block of rows for each part of a batch: a block is that of the process which computes its part, on all.
   void collect(Device& device, const Tensor& all);
@@ -60,12 +54,14 @@ class SharedGradients {
   }
 
  private:
+  friend class LinkedSum;
   enum class Of : unsigned char { gradients, used_twice, states };
   struct Segment {  // a run of these
     int64_t begin, count;
     Of of;
     int64_t slice;                   // numbers of it that a process sums
     int64_t kept;                    // where those of this process are between rounds
+    int64_t gradients;               // of so many parameters
     Tensor first = {}, second = {};  // the latter where it is used twice
   };
   template <class T>

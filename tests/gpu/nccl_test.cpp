@@ -81,6 +81,17 @@ TEST_F(CudaNccl, HasTheBitsOfOneProcess) {
   expect_linked(image_run(3), {3});
 }
 
+// Whose matrices have messages of their own, in the middle of the backward pass.
+TEST_F(CudaNccl, HasThemWhereMessagesGoOnMeanwhile) {
+  RunConfig config = image_run(2, 4);
+  config.method.weights = "dense";
+  config.model.mlp.hidden = {520, 520, 520};
+  expect_linked(config, {2});
+  if (double_) {
+    EXPECT_GT(double_->groups[0].size(), 12u) << "a greeting, and three eager or captured passes";
+  }
+}
+
 TEST_F(CudaNccl, HasThemInSeveralRoundsAndInDouble) {
   RunConfig config = image_run(6, 5);
   config.train.precision = "f64";
@@ -101,31 +112,33 @@ TEST_F(CudaNccl, SumsATableThatIsUsedTwice) {
 // A profile is taken by process 0 alone, and its steps are computed op by op. Messages must be captured by all processes or by none.
 TEST_F(CudaNccl, IsReplayedWhileOneProcessIsProfiled) {
   if (!nccl_status().here || gpus_ < 2) GTEST_SKIP() << "no two GPUs that NCCL links";
-  const RunConfig config = image_run(4, 12);
-  std::vector<double> losses[2][2];
-  for (const bool profiled : {false, true}) {
-    const auto ends = run_processes(2, [&](Communicator& others) {
-      const std::unique_ptr<Device> device = gpu_of(&others);
-      link_devices(*device, others);
-      Log log;
-      Trainer trainer(config, data_of(config), nullptr, *device, log, &others);
-      trainer.start();
-      OpProfile profile;
-      for (int step = 0; step < 12; ++step) {  // on its way: eager runs, captures, replays
-        const bool now = profiled && others.process() == 0 && (step < 4 || step > 7);
-        trainer.engine().profile(now ? &profile : nullptr);
-        trainer.step();
-      }
-      trainer.drain();
-      trainer.engine().profile(nullptr);
-      EXPECT_EQ(profile.ops.empty(), !profiled || others.process() > 0);
-      losses[profiled][others.process()] = log.losses;
-    });
-    EXPECT_EQ(ends, std::vector<std::string>(2));
+  for (const int64_t parts : {2, 4}) {
+    const RunConfig config = image_run(parts, 12);
+    std::vector<double> losses[2][2];
+    for (const bool profiled : {false, true}) {
+      const auto ends = run_processes(2, [&](Communicator& others) {
+        const std::unique_ptr<Device> device = gpu_of(&others);
+        link_devices(*device, others);
+        Log log;
+        Trainer trainer(config, data_of(config), nullptr, *device, log, &others);
+        trainer.start();
+        OpProfile profile;
+        for (int step = 0; step < 12; ++step) {  // on its way: eager runs, captures, replays
+          const bool now = profiled && others.process() == 0 && (step < 4 || step > 7);
+          trainer.engine().profile(now ? &profile : nullptr);
+          trainer.step();
+        }
+        trainer.drain();
+        trainer.engine().profile(nullptr);
+        EXPECT_EQ(profile.ops.empty(), !profiled || others.process() > 0);
+        losses[profiled][others.process()] = log.losses;
+      });
+      EXPECT_EQ(ends, std::vector<std::string>(2));
+    }
+    EXPECT_EQ(losses[0][0].size(), 12u);
+    for (const auto& all : losses)
+      for (const auto& one : all) EXPECT_EQ(one, losses[0][0]);
   }
-  EXPECT_EQ(losses[0][0].size(), 12u);
-  for (const auto& all : losses)
-    for (const auto& one : all) EXPECT_EQ(one, losses[0][0]);
 }
 
 // Through the hosts: the same bits.

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -82,13 +83,17 @@ struct CUevent_st {
   };
   std::shared_ptr<State> last = std::make_shared<State>();
   cudaStream_t stream = nullptr;
+  size_t nodes = 0;  // recorded in a capture: behind so many of its stream
 };
 struct CUstream_st {
   std::deque<Work> given;
+  // A stream that waits for an event of a capture joins it. What it is given then comes into the graph as late as it may: where the stream
+  // that is captured waits for it.
   std::unique_ptr<CUgraph_st> capture;
-  bool spoilt = false;  // the capture, by a call that it forbids
-  bool runs = false;    // some thread is at its work
-  bool helped = false;  // a thread of its own has begun, or will
+  cudaStream_t captured_with = nullptr;  // of a stream that joined: the one that is captured
+  bool spoilt = false;                   // the capture, by a call that it forbids
+  bool runs = false;                     // some thread is at its work
+  bool helped = false;                   // a thread of its own has begun, or will
   const int device = device_of_thread;
 };
 
@@ -139,11 +144,13 @@ cudaError_t finish_all() {
   return lost;
 }
 
+bool spoil(cudaStream_t stream) { return (stream->captured_with ? stream->captured_with : stream)->spoilt = true; }
+
 // A call that no stream of the device may be captured under.
 bool spoils_captures() {
   bool spoilt = false;
   for (cudaStream_t stream : streams)
-    if (stream->capture && stream->device == device_of_thread) spoilt = stream->spoilt = true;
+    if (stream->capture && stream->device == device_of_thread) spoilt = spoil(stream);
   return spoilt;
 }
 
@@ -488,7 +495,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if ((to_device && !lies(of_device, to)) || (from_device && !lies(of_device, from))) return note(cudaErrorInvalidValue);
   if (stream->capture && ((!to_device && !lies(of_host, to)) || (!from_device && !lies(of_host, from)))) {
-    stream->spoilt = true;
+    spoil(stream);
     return note(cudaErrorStreamCaptureUnsupported);
   }
   if (!from_device && !lies(of_host, from)) {  // memory of the host that a device cannot read by itself is copied at once
@@ -512,6 +519,11 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   streams.push_back(*stream = new CUstream_st);
   return note(lost);
 }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
+  *lowest = 0, *highest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) { return cudaStreamCreateWithFlags(stream, flags); }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const std::lock_guard lock(everything);
   finish(stream);
@@ -523,7 +535,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const std::lock_guard lock(everything);
   if (stream->capture) {
-    stream->spoilt = true;
+    spoil(stream);
     return note(cudaErrorStreamCaptureUnsupported);
   }
   return note(finish(stream));
@@ -541,6 +553,14 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = nullptr;
   if (!stream->capture) return note(cudaErrorIllegalState);
   const auto captured = std::move(stream->capture);
+  bool joined = true;
+  for (cudaStream_t other : streams)
+    if (other->captured_with == stream) {
+      joined &= other->capture->nodes.empty();
+      other->capture.reset();
+      other->captured_with = nullptr;
+    }
+  if (!joined) return note(cudaErrorStreamCaptureUnjoined);
   if (stream->spoilt) return note(cudaErrorStreamCaptureInvalidated);
   *graph = new CUgraph_st(*captured);
   return cudaSuccess;
@@ -584,15 +604,44 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->last = std::make_shared<CUevent_st::State>();
   event->last->done = false;
   event->stream = stream;
-  return note(comera::ptx::enqueue(stream, [state = event->last] {
+  const cudaError_t error = comera::ptx::enqueue(stream, [state = event->last] {
     state->when = std::chrono::steady_clock::now();
     state->done = true;
+  });
+  event->nodes = stream->capture ? stream->capture->nodes.size() : 0;
+  return note(error);
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const std::lock_guard lock(everything);
+  const cudaStream_t other = event->stream;
+  if (!other || other == stream) return cudaSuccess;
+  if (event->nodes > 0 && other->capture) {
+    const cudaStream_t captured = other->captured_with ? other->captured_with : other;
+    if (!stream->capture) {
+      stream->capture = std::make_unique<CUgraph_st>();
+      stream->captured_with = captured;
+    } else if (stream == captured) {
+      std::vector<Work>&from = other->capture->nodes, &to = stream->capture->nodes;
+      const auto end = from.begin() + static_cast<std::ptrdiff_t>(event->nodes);
+      std::move(from.begin(), end, std::back_inserter(to));
+      from.erase(from.begin(), end);
+      event->nodes = 0;
+    }
+    return cudaSuccess;
+  }
+  if (stream->capture && !event->last->done) {
+    spoil(stream);
+    return note(cudaErrorStreamCaptureIsolation);
+  }
+  return note(comera::ptx::enqueue(stream, [state = event->last, other] {
+    while (!state->done && lost == cudaSuccess && (other->runs || !other->given.empty()))
+      other->runs ? others_went_on.wait(everything) : run_next(other);  // which may wait for this stream, behind the event
   }));
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const std::lock_guard lock(everything);
   if (event->stream && event->stream->capture) {
-    event->stream->spoilt = true;
+    spoil(event->stream);
     return note(cudaErrorStreamCaptureUnsupported);
   }
   while (!event->last->done && lost == cudaSuccess && (event->stream->runs || !event->stream->given.empty())) run_next(event->stream);

@@ -22,6 +22,7 @@ struct NcclMeeting {
   int processes = 0;
   std::set<int> joined, devices;
   std::map<std::pair<int, int>, std::deque<Message>> under_way;  // by sender and receiver; touched by work of streams alone
+  bool refused = false;                                          // of seen().mutex: two processes have one device
   bool ended = false;                                            // by an error: nobody waits any more
 };
 struct ncclComm {
@@ -144,11 +145,11 @@ int ncclCommInitRank(ncclComm** comm, int processes, Id id, int process) {
   if (!link) link = std::make_shared<NcclMeeting>();
   link->processes = processes;
   const bool is_first = link->joined.insert(process).second && link->devices.insert(device).second;
-  if (!is_first) link->ended = true;  // "Duplicate GPU detected"
+  if (!is_first) link->refused = true;  // "Duplicate GPU detected"
   somebody_joined.notify_all();
   const std::shared_ptr<NcclMeeting> own = link;
-  somebody_joined.wait(lock, [&] { return own->ended || static_cast<int>(own->joined.size()) == processes; });
-  if (own->ended) return kInvalidUsage;
+  somebody_joined.wait(lock, [&] { return own->refused || static_cast<int>(own->joined.size()) == processes; });
+  if (own->refused) return kInvalidUsage;
   *comm = new ncclComm{own, process, processes};
   return kSuccess;
 }
