@@ -90,6 +90,7 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
   CHECK(lse_, "backward of attention without its forward");
   Tensor dout = thin_ ? in_and_out_.thin->turn(ctx, std::move(dy)) : in_and_out_.output->backward(ctx, std::move(dy));
   TensorList qkv;
+  const bool rounded = static_cast<bool>(kept_q_.codes) && !kept_probs_;
   if (thin_)
     qkv = in_and_out_.thin->again(ctx);
   else
@@ -102,6 +103,10 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
     probs = ctx.stash.load(ctx, probs_slot_, kept_probs_).view({ctx.sequences.starts.size(0), heads_.heads, longest, longest});
     kept_probs_ = {};
   }
+  // Rounded queries and keys have sums of their own: with those of the forward pass, rows of probabilities would not sum to 1, and what all
+  // dP of a row have in common, which is large, would not cancel in dP - delta.
+  if (rounded)
+    ctx.ops.attention_forward(ctx.temp(q.shape(), "attention"), lse_, {}, q, k, v, ctx.sequences, heads_now_, {}, ctx.step);
   Tensor dq = ctx.temp(q.shape(), "dqueries"), dk = ctx.temp(k.shape(), "dkeys"), dv = ctx.temp(k.shape(), "dvalues");
   ctx.ops.attention_backward(dq, dk, dv, dout, lse_, probs, q, k, v, ctx.sequences, heads_now_, dropout_, ctx.step);
   lse_ = {};

@@ -200,6 +200,27 @@ TEST(Int8Stash, OutputsAreExactAndGradientsNear) {
     }
 }
 
+// Where all values are the same, attention gives them whatever the probabilities are, and queries and keys have no gradient: of
+// probabilities that are computed again from codes, too, since each row of them sums to 1. Values of one number have exact codes.
+TEST(Int8Stash, QueriesAndKeysThatDoNotMatterHaveNoGradients) {
+  Rig rig(DType::f64, make_int8_stash(1, 0));
+  LayerFactory factory(rig.params, *rig.stash);
+  SelfAttention layer("a", 12, 3, 0, false, factory);
+  rig.start();
+  rig.sequences = {rig.put_ids({0, 5, 8}), rig.put_ids({5, 3, 7}), 7};
+  for (Param& param : rig.params.params()) {
+    const bool of_values = param.name == "a.v.weight" || param.name == "a.v.bias";
+    rig.set(param.value, of_values ? Values(static_cast<size_t>(param.value.count()), param.name == "a.v.bias" ? 0.7 : 0)
+                                   : noise_values(param.value.count(), 3));
+  }
+  const Tensor input = rig.noise({15, 12});
+  const Pass got = pass(
+      rig, {[&](Ctx& ctx) { return layer.forward(ctx, input); }, [&](Ctx& ctx, Tensor dy) { return layer.backward(ctx, std::move(dy)); }});
+  EXPECT_GT(relative_difference(got.y, Values(got.y.size(), 0), 1), 0.1);
+  for (const char* name : {"a.q.weight", "a.k.weight"})
+    for (const double x : rig.get(rig.params.find(name)->grad)) EXPECT_LT(std::fabs(x), 1e-13) << name;
+}
+
 std::unique_ptr<Stash> sampled(std::unique_ptr<Stash> below, bool adaptive = true) {
   WtaConfig config;
   config.ratio = 0.01;  // 10 rows: never fewer
