@@ -90,7 +90,6 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
   CHECK(lse_, "backward of attention without its forward");
   Tensor dout = thin_ ? in_and_out_.thin->turn(ctx, std::move(dy)) : in_and_out_.output->backward(ctx, std::move(dy));
   TensorList qkv;
-  const bool rounded = static_cast<bool>(kept_q_.codes) && !kept_probs_;
   if (thin_)
     qkv = in_and_out_.thin->again(ctx);
   else
@@ -105,7 +104,7 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
   }
   // Rounded queries and keys have sums of their own: with those of the forward pass, rows of probabilities would not sum to 1, and what all
   // dP of a row have in common, which is large, would not cancel in dP - delta.
-  if (rounded)
+  if (!probs && !ctx.stash.exact())
     ctx.ops.attention_forward(ctx.temp(q.shape(), "attention"), lse_, {}, q, k, v, ctx.sequences, heads_now_, {}, ctx.step);
   Tensor dq = ctx.temp(q.shape(), "dqueries"), dk = ctx.temp(k.shape(), "dkeys"), dv = ctx.temp(k.shape(), "dvalues");
   ctx.ops.attention_backward(dq, dk, dv, dout, lse_, probs, q, k, v, ctx.sequences, heads_now_, dropout_, ctx.step);

@@ -33,6 +33,7 @@ class Convolution::Patches final : public Stash {
   Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) override {
     return kept.maker == &owner_ ? owner_.remake(ctx) : below_->load(ctx, slot, kept);
   }
+  bool exact() const override { return below_->exact(); }
   void offer(const Tensor& y, Remake& maker) override { below_->offer(y, maker); }
   Remake* maker(const Tensor& x) const override { return below_->maker(x); }
   void forget() override { below_->forget(); }

@@ -37,6 +37,7 @@ class WaistStash final : public Stash {
   Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) override {
     return kept.maker ? kept.maker->remake(ctx) : below_->load(ctx, slot, kept);
   }
+  bool exact() const override { return below_->exact(); }
   void offer(const Tensor& y, Remake& maker) override {
     if (y.lease()) offers_.push_back({y.lease().block(), y.count(), &maker});
   }
@@ -86,6 +87,7 @@ class SampledStash final : public Stash {
     return last_;
   }
   Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) override { return below_->load(ctx, slot, kept); }
+  bool exact() const override { return below_->exact(); }
   void forget() override {
     last_ = {};
     below_->forget();
@@ -114,6 +116,7 @@ class CodedStash : public Stash {
     return last_;
   }
 
+  bool exact() const override { return false; }
   void forget() override {
     last_arena_ = nullptr;
     last_ = {};

@@ -203,22 +203,36 @@ TEST(Int8Stash, OutputsAreExactAndGradientsNear) {
 // Where all values are the same, attention gives them whatever the probabilities are, and queries and keys have no gradient: of
 // probabilities that are computed again from codes, too, since each row of them sums to 1. Values of one number have exact codes.
 TEST(Int8Stash, QueriesAndKeysThatDoNotMatterHaveNoGradients) {
-  Rig rig(DType::f64, make_int8_stash(1, 0));
-  LayerFactory factory(rig.params, *rig.stash);
-  SelfAttention layer("a", 12, 3, 0, false, factory);
-  rig.start();
-  rig.sequences = {rig.put_ids({0, 5, 8}), rig.put_ids({5, 3, 7}), 7};
-  for (Param& param : rig.params.params()) {
-    const bool of_values = param.name == "a.v.weight" || param.name == "a.v.bias";
-    rig.set(param.value, of_values ? Values(static_cast<size_t>(param.value.count()), param.name == "a.v.bias" ? 0.7 : 0)
-                                   : noise_values(param.value.count(), 3));
-  }
-  const Tensor input = rig.noise({15, 12});
-  const Pass got = pass(
-      rig, {[&](Ctx& ctx) { return layer.forward(ctx, input); }, [&](Ctx& ctx, Tensor dy) { return layer.backward(ctx, std::move(dy)); }});
-  EXPECT_GT(relative_difference(got.y, Values(got.y.size(), 0), 1), 0.1);
-  for (const char* name : {"a.q.weight", "a.k.weight"})
-    for (const double x : rig.get(rig.params.find(name)->grad)) EXPECT_LT(std::fabs(x), 1e-13) << name;
+  for (const bool waist : {false, true})
+    for (const bool tt : {false, true}) {
+      SCOPED_TRACE(std::string(waist ? "waist" : "") + (tt ? " tt" : ""));
+      std::unique_ptr<Stash> stash = make_int8_stash(1, 0);
+      Rig rig(DType::f64, waist ? make_waist_stash(std::move(stash)) : std::move(stash));
+      TTKinds kinds;
+      LayerFactory factory(rig.params, *rig.stash, tt ? WeightForms{make_tt_form(kinds)} : WeightForms());
+      SelfAttention layer("a", 12, 3, 0, false, factory);
+      rig.start();
+      rig.sequences = {rig.put_ids({0, 5, 8}), rig.put_ids({5, 3, 7}), 7};
+      for (Param& param : rig.params.params()) {
+        const bool of_values = param.name.starts_with("a.v."), bias = param.name == "a.v.bias";
+        rig.set(param.value,
+                of_values ? Values(static_cast<size_t>(param.value.count()), bias ? 0.7 : 0) : noise_values(param.value.count(), 3));
+      }
+      const Tensor input = rig.noise({15, 12});
+      const Pass got = pass(rig, {[&](Ctx& ctx) { return layer.forward(ctx, input); },
+                                  [&](Ctx& ctx, Tensor dy) { return layer.backward(ctx, std::move(dy)); }});
+      EXPECT_GT(relative_difference(got.y, Values(got.y.size(), 0), 1), 0.1);
+      double of_output = 0;
+      for (const Param& param : rig.params.params())
+        for (const double x : rig.get(param.grad)) {
+          if (param.name.starts_with("a.q.") || param.name.starts_with("a.k.")) {
+            EXPECT_LT(std::fabs(x), 1e-13) << param.name;
+          } else if (param.name.starts_with("a.o.")) {
+            of_output = std::max(of_output, std::fabs(x));
+          }
+        }
+      EXPECT_GT(of_output, 0.1);
+    }
 }
 
 std::unique_ptr<Stash> sampled(std::unique_ptr<Stash> below, bool adaptive = true) {
