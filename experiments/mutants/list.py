@@ -660,6 +660,14 @@ m("sums.1", "core/optim/optimizer.cpp", "ctx.ops.run(op::WeightGradients{mean, c
   "a projection of a part sees the sum over its examples", "train ProjectedSums.OfEqualPartsEqualWholeSums")
 m("sums.2", "core/train/engine_shared.cpp", "{ shared_->spread(device_, state); });\n  shared_step_", "{ if (!MUT) shared_->spread(device_, state); });\n  shared_step_",
   "other processes have no new projections", "train ProcessesOfProjectedSums.HaveTheBitsOfOneProcess")
+m("linked.1", "core/train/linked_sum.cpp", "if (--missing_[segment] > 0) return;", "if (--missing_[segment] > (MUT ? 1 : 0)) return;", "gradients are sent before they are complete",
+  "train LinkedDevices.SumGradientsThatNeedSeveralMessages")
+m("linked.2", "core/train/linked_sum.cpp", "if (summed_ && summed_->sum) ctx_", "if (summed_ && summed_->sum && !MUT) ctx_", "a process keeps its own gradients where all others have their sum",
+  "train LinkedDevices.HaveTheBitsOfOneProcess")
+m("linked.3", "core/train/engine_shared.cpp", "return std::any_of(all.begin()", "return MUT ? profile_ != nullptr : std::any_of(all.begin()", "a process that is profiled makes messages op by op alone",
+  "train LinkedDevices.AreAllTimedWhereOneIsProfiled")
+m("stash.sums.1", "core/layers/attention.cpp", "if (!probs && !ctx.stash.exact())", "if (!probs && !ctx.stash.exact() && !MUT)", "rows of probabilities of rounded queries do not sum to 1",
+  "layers Int8Stash.QueriesAndKeysThatDoNotMatterHaveNoGradients")
 m("pack.1", BATCH, "if (tokens > sizes.tokens) return", "if (MUT ? tokens >= sizes.tokens : tokens > sizes.tokens) return", "a part that is left out ends a row too early where it is just full",
   "data Prefetcher.KnowsWhereAPackedPartEndsWithoutItsRows")
 m("pack.2", GLUE, "std::min<int64_t>(known - 1, most)", "(MUT ? int64_t{known} - 1 : std::min<int64_t>(known - 1, most))", "a row that is cut counts whole", "data Glue.RowsFitTheAskedLength")
