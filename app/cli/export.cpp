@@ -57,13 +57,16 @@ std::string picture(const Context& context, const ExportOptions& options) {
 
 int tell_difference(const Context& context, const char* kind, const std::string& output, const Difference& difference) {
   if (context.json) {
-    print_json({{kind, output}, {"largest_difference", difference.weight}, {"largest_logit_difference", difference.logit}});
+    Json json = {{kind, output}, {"largest_difference", difference.weight}, {"largest_logit_difference", difference.logit}};
+    if (!difference.tokenizer.empty()) json["tokenizer"] = difference.tokenizer;
+    print_json(json);
     return 0;
   }
   char text[200];
   std::snprintf(text, sizeof text, "; read again, no weight differs by more than %.3g, no logit by more than %.3g", difference.weight,
                 difference.logit);
   note(context, "wrote " + output + text);
+  if (!difference.tokenizer.empty()) note(context, "its tokenizer is that of " + difference.tokenizer);
   return 0;
 }
 

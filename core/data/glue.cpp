@@ -214,7 +214,7 @@ namespace {
 std::unique_ptr<Dataset> open_texts(const std::string& path, const DataSpec& spec) {
   if (spec.vocab.empty() && spec.assets.empty())
     throw Error(ErrorCode::config, "no vocabulary for " + path, "texts need a tokenizer: a vocab.txt or tokenizer.json", "set data.vocab");
-  const std::string vocab = !spec.vocab.empty() ? spec.vocab : (fs::path(spec.assets) / "vocab" / "bert-uncased.txt").string();
+  const std::string vocab = !spec.vocab.empty() ? spec.vocab : bert_vocabulary(spec.assets);
   return std::make_unique<GlueDataset>(path, open_tokenizer(vocab),
                                        GlueDataset::Options{spec.classes, spec.columns, spec.label_names, spec.masked});
 }

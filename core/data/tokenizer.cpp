@@ -98,22 +98,26 @@ std::string tokenizer_file_in(const std::string& folder) {
   return "";
 }
 
-std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& name) {
+std::string tokenizer_file(const std::string& name) {
   std::error_code ignored;
   const fs::path of_set = fs::path(paths::sets_folder()) / name;
   const bool is_set = !name.empty() && name.find('/') == std::string::npos && !fs::exists(name, ignored) && fs::exists(of_set, ignored);
   const std::string path = is_set ? of_set.string() : name;
-  std::string file = path;
-  if (fs::is_directory(path, ignored)) {
-    file = tokenizer_file_in(path);
-    if (file.empty())
-      throw Error(ErrorCode::not_found, "no tokenizer is in " + path,
-                  "it has no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt",
-                  "name a file of a tokenizer, or a folder that has one");
-  }
-  const fs::path given(file);
+  if (!fs::is_directory(path, ignored)) return path;
+  const std::string file = tokenizer_file_in(path);
+  if (file.empty())
+    throw Error(ErrorCode::not_found, "no tokenizer is in " + path,
+                "it has no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt",
+                "name a file of a tokenizer, or a folder that has one");
+  return file;
+}
+
+std::string bert_vocabulary(const std::string& assets) { return (fs::path(assets) / "vocab" / "bert-uncased.txt").string(); }
+
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& name) {
+  const fs::path given(tokenizer_file(name));
   if (given.filename() == "merges.txt" || given.filename() == "vocab.json") return BpeTokenizer::of_files(given.parent_path().string());
-  return given.extension() == ".json" ? of_json(file) : WordPiece::of_lines(file);
+  return given.extension() == ".json" ? of_json(given.string()) : WordPiece::of_lines(given.string());
 }
 
 }  // namespace comera

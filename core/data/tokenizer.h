@@ -59,6 +59,10 @@ class Tokenizer {
 // folder that has one of them; of a set that was downloaded (paths::sets_folder) its name will do. Throws Error(not_found) where there is
 // none, Error(config) for a file that is wrong, or that has a part that is not known here.
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& name);
+// Its file, which open_tokenizer() reads. Throws Error(not_found) for a folder without one.
+std::string tokenizer_file(const std::string& name);
+// The one of texts for which none is named.
+std::string bert_vocabulary(const std::string& assets);
 
 // The file of a tokenizer in a folder; "": none.
 std::string tokenizer_file_in(const std::string& folder);

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/config/named_methods.h"
 #include "core/data/random_rows.h"
+#include "core/data/tokenizer.h"
 #include "core/layers/lora.h"
 #include "core/layers/tt_export.h"
 #include "core/models/gguf.h"
@@ -21,6 +22,9 @@
 #include "core/train/engine.h"
 
 namespace comera {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 std::string exported_name(const std::string& name, ExportNames names) {
@@ -216,6 +220,31 @@ void untie_from_factors(KnownModel& model) {
   model.dense["head.weight"] = table->second;
 }
 
+// The file of the run's tokenizer; "": it has none, or the file is gone.
+std::string tokenizer_of(const RunConfig& config) {
+  const std::string& named = config.data.vocab;
+  std::string file;
+  if (named.empty())
+    file = config.model.kind == "encoder" ? bert_vocabulary(assets_folder()) : "";
+  else if (fs::exists(tokenizer_file(named)))
+    file = tokenizer_file(named);
+  return file;
+}
+
+// Under the names that the transformers library looks for.
+void copy_tokenizer(const std::string& file, const fs::path& folder) {
+  const auto copy = [&](const fs::path& from, const char* name) {
+    std::error_code ignored;
+    if (!fs::equivalent(from, folder / name, ignored)) fs::copy_file(from, folder / name, fs::copy_options::overwrite_existing);
+  };
+  const fs::path given(file);
+  if (given.filename() == "vocab.json" || given.filename() == "merges.txt") {
+    for (const char* name : {"vocab.json", "merges.txt"}) copy(given.parent_path() / name, name);
+  } else {
+    copy(given, given.extension() == ".json" ? "tokenizer.json" : "vocab.txt");
+  }
+}
+
 }  // namespace
 
 Difference export_folder(const std::string& path, const std::string& folder, const std::string& dtype) {
@@ -228,7 +257,10 @@ Difference export_folder(const std::string& path, const std::string& folder, con
   const ModelConfig of_folder = model_of_folder(again);
   Values read;
   read_folder(again, of_folder, [&](const std::string& param, const std::vector<double>& values) { read[param] = values; });
-  return difference(model, of_folder, read);
+  Difference out = difference(model, of_folder, read);
+  out.tokenizer = tokenizer_of(model.config);
+  if (!out.tokenizer.empty()) copy_tokenizer(out.tokenizer, folder);
+  return out;
 }
 
 Difference export_adapter(const std::string& path, const std::string& base, const std::string& folder) {
@@ -262,14 +294,16 @@ Difference export_gguf(const std::string& path, const std::string& output, const
   KnownModel model = read_known_model(path);
   untie_from_factors(model);
   const GgufType type = dtype == "q8_0" ? GgufType::q8_0 : dtype == "float16" ? GgufType::f16 : GgufType::f32;
-  const std::string& vocabulary = model.config.data.vocab;
-  const std::string tokenizer = vocabulary.ends_with(".json") ? vocabulary : "";
+  std::string tokenizer = tokenizer_of(model.config);
+  if (!tokenizer.ends_with(".json") || tokenizer.ends_with("vocab.json")) tokenizer = "";
   write_gguf(output, model.config.model, type, model.config.name, tokenizer,
              [&](const std::string& param) { return model.dense.at(param); });
   Values read;
   read_gguf(GgufFile(output), model.config.model,
             [&](const std::string& param, const std::vector<double>& values) { read[param] = values; });
-  return difference(model, model.config.model, read);
+  Difference out = difference(model, model.config.model, read);
+  out.tokenizer = tokenizer;
+  return out;
 }
 
 }  // namespace comera

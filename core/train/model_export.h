@@ -17,10 +17,11 @@ void export_model(const std::string& file, const std::string& output, ExportName
 // What was written is read again. Largest differences from the model's own: of an entry of a matrix, and of a logit on a few random tokens.
 struct Difference {
   double weight = 0, logit = 0;
+  std::string tokenizer = {};  // the run's, whose files were written, too; "": it has none, or it is not there any more
 };
 
-// The model of checkpoint `file` as a folder of the transformers library, every matrix as a dense one. `dtype`: "float32", "bfloat16" or
-// "float16". Throws Error(config) for a model without such a form.
+// The model of checkpoint `file` as a folder of the transformers library, every matrix as a dense one, and its tokenizer. `dtype`:
+// "float32", "bfloat16" or "float16". Throws Error(config) for a model without such a form.
 Difference export_folder(const std::string& file, const std::string& folder, const std::string& dtype);
 
 // The factors of a run with LoRA as an adapter folder of the PEFT library for the base model in folder `base`, and with them whatever else

@@ -244,6 +244,26 @@ class Folders(CliTest):
         self.fails(2, "export", run, "--to", "peft", "-o", self.folder / "y", match="add --base FOLDER")
         shutil.move(self.folder / "away", self.folder / "llama_bf16")
 
+    def test_exported_folders_have_the_tokenizer(self):
+        moods = ["--task", "classify", "--set", "data.text_column=review", "--set", "data.label_column=mood"]
+        out = self.folder / "with-words"
+        run = self.train("bert_mlm", *moods, data=self.folder / "moods.tsv")["run"]
+        said = self.ok_json("export", run, "--to", "huggingface", "-o", out)
+        self.assertEqual(said["tokenizer"], str(self.folder / "bert_mlm" / "vocab.txt"))
+        self.assertEqual((out / "vocab.txt").read_bytes(), (self.folder / "bert_mlm" / "vocab.txt").read_bytes())
+        again = self.train("with-words", "--set", "data.text_column=review", "--set", "data.label_column=mood", data=self.folder / "moods.tsv")["run"]
+        self.assertEqual(self.run_row(again)["config"]["data"]["vocab"], str(out / "vocab.txt"))
+        self.ok("export", again, "--to", "huggingface", "-o", out)  # onto itself
+        self.assertEqual((out / "vocab.txt").read_bytes(), (self.folder / "bert_mlm" / "vocab.txt").read_bytes())
+        run, out = self.train_bytes("llama_bf16")["run"], self.folder / "with-bytes"
+        self.ok_json("export", run, "--to", "huggingface", "-o", out)
+        self.assertEqual((out / "tokenizer.json").read_bytes(), self.tokens.read_bytes())
+        moved = self.tokens.rename(self.folder / "moved.json")
+        said = self.ok_json("export", run, "--to", "huggingface", "-o", self.folder / "without")
+        self.assertNotIn("tokenizer", said)
+        self.assertFalse((self.folder / "without" / "tokenizer.json").exists())
+        moved.rename(self.tokens)
+
     def test_gguf(self):
         llama_folder(self.folder / "wide", 32, 64)
         run = self.train_bytes("wide")["run"]
