@@ -180,7 +180,7 @@ def draw(args):
     rows = [(method, statistics.mean(factor * r["score"] for r in good), good[0]["taken"] / 2**20) for method, _, good, _, _ in rows_of(args) if good]
     low, high = min(a for _, a, _ in rows), max(a for _, a, _ in rows)
     left, right = (math.log10(f(m for _, _, m in rows)) for f in (min, max))
-    width, height, edge = 900, 560, 70
+    width, height, edge = 1000, 640, 70
     x = lambda mib: edge + (width - 2.6 * edge) * (math.log10(mib) - left) / max(1e-9, right - left)
     y = lambda accuracy: height - edge - (height - 2 * edge) * (accuracy - low) / max(1e-9, high - low)
     text = lambda px, py, words, more="": f'<text x="{px:.1f}" y="{py:.1f}" font-size="13" {more}>{words}</text>'
@@ -195,7 +195,10 @@ def draw(args):
         taken.append((x(mib), py, method))
         on_front = any(method == row[0] for row in front)
         parts.append(f'<circle cx="{x(mib):.1f}" cy="{y(accuracy):.1f}" r="4" fill="{"#d06020" if on_front else "#3060a0"}"/>')
-        parts.append(text(x(mib) + 8, py, method))
+        moved = py - y(accuracy) - 4
+        if moved > 4:
+            parts.append(f'<path d="M{x(mib):.1f} {y(accuracy):.1f}L{x(mib) + 14:.1f} {py - 4:.1f}" stroke="#999" stroke-width="0.7"/>')
+        parts.append(text(x(mib) + (16 if moved > 4 else 8), py, method))
     for mib in [m * 10**e // 10 for e in range(1, 5) for m in (10, 15, 20, 30, 50, 70)]:
         if left <= math.log10(mib) <= right:
             parts.append(text(x(mib), height - edge + 30, mib, 'text-anchor="middle"') + f'<path d="M{x(mib):.1f} {height - edge + 8}v6" stroke="black"/>')
