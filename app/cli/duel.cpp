@@ -9,9 +9,11 @@
 #include <sstream>
 
 #include "app/cli/cli.h"
+#include "app/cli/folder.h"
 #include "app/cli/follow.h"
 #include "app/figure/duel_rows.h"
 #include "app/figure/raster.h"
+#include "core/base/remove_later.h"
 #include "core/data/dataset.h"
 #include "core/session/duel.h"
 #include "core/session/stored_run.h"
@@ -24,18 +26,27 @@ namespace fs = std::filesystem;
 constexpr size_t kMostCompared = 8;  // runs that the window compares at once
 
 struct DuelOptions {
+  FolderOptions folder;
   std::string config, memory, methods, device, output;
   std::vector<std::string> sets;
   int64_t steps = 0, seed = -1, seeds = 1;
   double grace = 30;
 };
 
+// The model folder that all runs begin with; "": their weights are drawn.
+std::string folder_of(const DuelOptions& options) {
+  const std::optional<std::string> folder = folder_named(options.config);
+  return folder ? fs::absolute(*folder).lexically_normal().string() : "";
+}
+
 Duel duel_of(const DuelOptions& options) {
   std::vector<std::string> sets = options.sets;
   if (options.steps > 0) sets.push_back("train.steps=" + std::to_string(options.steps));
   if (options.seed >= 0) sets.push_back("train.seed=" + std::to_string(options.seed));
   if (!options.device.empty()) sets.push_back("train.device=" + options.device);
-  Duel duel{.config = load_config(options.config, sets), .methods = {}, .seeds = options.seeds};
+  options.folder.add_to(sets);
+  const std::optional<FolderRun> folder = folder_run(options.config, sets, options.folder);
+  Duel duel{.config = folder ? folder->config : load_config(options.config, sets), .methods = {}, .seeds = options.seeds};
   if (!options.memory.empty()) duel.bytes = parse_bytes(options.memory);
   std::istringstream ids(options.methods);
   for (std::string id; std::getline(ids, id, ',');)
@@ -89,12 +100,19 @@ std::vector<DuelMethod> plan(const Duel& duel) {
 // Trains or continues a run that is not over. A run that diverges or finds no memory is a result; every other failure ends the duel.
 void train_run(const Context& context, const DuelOptions& options, const RunConfig& config, const RunRow* stored) {
   SessionStart start;
+  std::optional<RemoveLater> remove_weights;
   start.store = store_path(context);
   if (stored) {
     start.resume_run = stored->id;
   } else {
     start.config = config;
     start.tags = {kDuelTag};
+    if (const std::string folder = folder_of(options); !folder.empty()) {
+      const FolderWeights weights = read_weights(folder, start.config);
+      begin_with(weights, start);
+      remove_weights.emplace(start.weights);
+      write_start(weights, start.config, start.weights);
+    }
   }
   Progress progress(context);
   const auto last =
@@ -107,7 +125,7 @@ void train_run(const Context& context, const DuelOptions& options, const RunConf
 // Seed by seed, so that the first comparison of all methods comes early. Returns early after a signal.
 void train_all(const Context& context, const DuelOptions& options, const std::vector<DuelMethod>& methods, const std::string& data) {
   const std::string store = store_path(context);
-  const DuelRuns stored = fs::exists(store) ? DuelRuns(RunReader(store), data) : DuelRuns();
+  const DuelRuns stored = fs::exists(store) ? DuelRuns(RunReader(store), data, folder_of(options)) : DuelRuns();
   catch_signals();
   const auto count =
       std::count_if(methods.begin(), methods.end(), [](const DuelMethod& method) { return method.trains(); }) * options.seeds;
@@ -234,7 +252,7 @@ int run_duel(const Context& context, const DuelOptions& options) {
   const std::vector<DuelMethod> methods = plan(duel);
   const std::string data = open_run_data(duel.config).train->info().fingerprint;
   train_all(context, options, methods, data);
-  const std::vector<DuelRow> rows = duel_rows(store_path(context), methods, data);
+  const std::vector<DuelRow> rows = duel_rows(store_path(context), methods, data, folder_of(options));
   const bool drawn = !options.output.empty() && write_figure(context, options, duel, rows);
   const std::string compare = compare_command(context, rows);
   if (context.json) {
@@ -262,7 +280,8 @@ int run_duel(const Context& context, const DuelOptions& options) {
 void add_duel(Verb& program, Context& context) {
   Verb verb = program.verb("duel", "train the same network under several methods, at equal memory if asked, and compare them");
   const auto options = std::make_shared<DuelOptions>();
-  verb.option("config", options->config, "preset or file; - for stdin").required();
+  verb.option("config", options->config, "preset or file; - for stdin; hf:FOLDER for a folder of the transformers library").required();
+  options->folder.add_to(verb, false);
   verb.option("--methods", options->methods, "methods to train, separated by commas, for example adamw,galore,comera (default: all)");
   verb.option(
       "--memory", options->memory,

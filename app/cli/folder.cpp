@@ -1,14 +1,20 @@
 #include "app/cli/folder.h"
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
+
+#include "core/base/paths.h"
 
 namespace comera::cli {
 
-void FolderOptions::add_to(Verb& verb) {
+void FolderOptions::add_to(Verb& verb, bool with_error) {
   verb.option("--data", data, "data.set: a data file, a folder of one, or the name of a set");
   verb.option("--task", task,
               "model.task: classify, mlm (masked tokens) or lm (next tokens); a model folder without such a head gets a new one")
       .one_of({"classify", "mlm", "lm"});
+  if (!with_error) return;
   verb.option("--tt-error", tt_error,
               "of a model folder: the smallest ranks for which the relative error of each tensor train is at most this")
       .not_negative();
@@ -28,6 +34,14 @@ std::optional<FolderRun> folder_run(const std::string& config, const std::vector
     throw Error(ErrorCode::usage, "--tt-error needs a model folder", config + " begins with drawn weights",
                 "give hf:FOLDER, or ranks: --set model.tt.ffn_in.rank=16");
   return {};
+}
+
+std::string absolute_path(const FolderWeights& weights) { return std::filesystem::absolute(weights.path).lexically_normal().string(); }
+
+void begin_with(const FolderWeights& weights, SessionStart& start) {
+  start.imported = absolute_path(weights);
+  paths::ensure_folder_of(start.store);
+  start.weights = start.store + ".weights-" + std::to_string(::getpid()) + ".safetensors";
 }
 
 Json tensor_trains_json(const std::vector<Compressed>& compressed) {

@@ -6,21 +6,26 @@
 
 #include "app/cli/cli.h"
 #include "core/session/folder_run.h"
+#include "core/session/session.h"
 
 namespace comera::cli {
 
-// --data, --task and --tt-error of train and plan.
+// --data, --task and --tt-error of train and plan; the first two of duel.
 struct FolderOptions {
   std::string data, task;
   double tt_error = -1;  // below 0: not given
 
-  void add_to(Verb& verb);
+  void add_to(Verb& verb, bool with_error = true);
   // What --data and --task set, behind `sets`.
   void add_to(std::vector<std::string>& sets) const;
 };
 
 // The run of hf:FOLDER; nullopt: `config` names another config, for which --tt-error is an Error(usage).
 std::optional<FolderRun> folder_run(const std::string& config, const std::vector<std::string>& sets, const FolderOptions& options);
+
+std::string absolute_path(const FolderWeights& weights);  // of their folder
+// Says that a run begins with the weights of a folder, in a file beside its store. The caller writes that file, and removes it.
+void begin_with(const FolderWeights& weights, SessionStart& start);
 
 Json tensor_trains_json(const std::vector<Compressed>& compressed);
 void note_tensor_trains(const Context& context, const std::vector<Compressed>& compressed);

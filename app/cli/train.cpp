@@ -229,10 +229,9 @@ int train(const Context& context, const TrainOptions& options, Processes others)
   }
   note_weights(context, folder->weights);
   start.config = folder->config;
-  start.imported = std::filesystem::absolute(folder->weights.path).lexically_normal().string();
+  start.imported = absolute_path(folder->weights);
   if (trains_with_process_0(start)) return 0;
-  paths::ensure_folder_of(start.store);
-  start.weights = start.store + ".weights-" + std::to_string(::getpid()) + ".safetensors";
+  begin_with(folder->weights, start);
   const RemoveLater remove_weights(start.weights);
   write_start(folder->weights, start.config, start.weights);
   folder->weights.trains.reset();  // their memory, which training has use for

@@ -7,14 +7,15 @@
 
 namespace comera {
 
-std::vector<DuelRow> duel_rows(const std::string& store, const std::vector<DuelMethod>& methods, const std::string& data) {
+std::vector<DuelRow> duel_rows(const std::string& store, const std::vector<DuelMethod>& methods, const std::string& data,
+                               const std::string& imported) {
   std::vector<DuelRow> rows;
   if (!std::filesystem::exists(store)) {
     for (const DuelMethod& method : methods) rows.push_back({&method, {}});
     return rows;
   }
   const RunReader reader(store);
-  const DuelRuns stored(reader, data);
+  const DuelRuns stored(reader, data, imported);
   std::vector<ParetoPoint> points;
   for (const DuelMethod& method : methods) {
     rows.push_back({&method, duel_result(reader, stored, method)});

@@ -21,7 +21,8 @@ struct DuelRow {
 };
 
 // A row a method, in their order; they must outlive the rows. `data`: fingerprint of the training data. Without a store no method has runs.
-std::vector<DuelRow> duel_rows(const std::string& store, const std::vector<DuelMethod>& methods, const std::string& data);
+std::vector<DuelRow> duel_rows(const std::string& store, const std::vector<DuelMethod>& methods, const std::string& data,
+                               const std::string& imported = "");
 // Ids of the first run of each method that was trained, those of the Pareto front first; at most `most`.
 std::vector<std::string> runs_to_compare(const std::vector<DuelRow>& rows, size_t most);
 

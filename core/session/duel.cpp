@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/config/named_methods.h"
+#include "core/records/events.h"
 #include "core/session/stored_run.h"
 #include "core/store/run_reader.h"
 #include "core/train/forecast.h"
@@ -70,6 +71,13 @@ bool was_edited(const RunReader& reader, const std::string& run) {
   return std::any_of(events.begin(), events.end(), [](const EventRow& event) { return change_of(event.step, event.kind, event.body); });
 }
 
+std::string imported_by(const RunReader& reader, const std::string& run) {
+  std::string from;
+  for (const EventRow& event : reader.events(run))
+    if (event.kind == StartEvent::kind) from = read_event<StartEvent>(event.body).imported.value_or("");
+  return from;
+}
+
 // Most bytes held at one time: the summary of a run that was resumed knows those since then.
 double peak_of(const RunReader& reader, const RunRow& run) {
   std::map<std::string, int64_t> held;
@@ -107,10 +115,11 @@ std::vector<DuelMethod> plan_duel(const Duel& duel) {
   return planned;
 }
 
-DuelRuns::DuelRuns(const RunReader& reader, const std::string& data_fingerprint) {
+DuelRuns::DuelRuns(const RunReader& reader, const std::string& data_fingerprint, const std::string& imported) {
   for (const RunRow& row : reader.runs()) {
     const bool of_duel = std::find(row.tags.begin(), row.tags.end(), kDuelTag) != row.tags.end() && row.parent.empty();
-    if (!of_duel || row.data_fingerprint != data_fingerprint || was_edited(reader, row.id)) continue;
+    if (!of_duel || row.data_fingerprint != data_fingerprint || was_edited(reader, row.id) || imported_by(reader, row.id) != imported)
+      continue;
     const std::string key = key_of(config_from_json(parse_json(reader.config(row.id), "the stored config"), "run " + row.id));
     const auto [known, added] = runs_.emplace(key, row);
     if (!added && is_over(row) && !is_over(known->second)) known->second = row;

@@ -43,11 +43,12 @@ struct DuelMethod {
 std::vector<DuelMethod> plan_duel(const Duel& duel);
 
 // The runs of duels in a store that were trained on this data (open_run_data()), by their config at the start. Edited runs and forks are
-// not among them. Where several have the same config, one that is over comes first, then the newest.
+// not among them. Where several have the same config, one that is over comes first, then the newest. `imported`: the folder that their
+// first weights are from, an absolute path (StoredRun::imported); "": they were drawn.
 class DuelRuns {
  public:
   DuelRuns() = default;  // there is no store yet
-  DuelRuns(const RunReader& reader, const std::string& data_fingerprint);
+  DuelRuns(const RunReader& reader, const std::string& data_fingerprint, const std::string& imported = "");
   const RunRow* find(const RunConfig& config) const;  // null = there is none
 
  private:

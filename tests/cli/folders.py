@@ -244,6 +244,31 @@ class Folders(CliTest):
         self.fails(2, "export", run, "--to", "peft", "-o", self.folder / "y", match="add --base FOLDER")
         shutil.move(self.folder / "away", self.folder / "llama_bf16")
 
+    def test_methods_are_compared_from_a_folder(self):
+        moods = ["--task", "classify", "--data", self.folder / "moods.tsv", "--set", "data.text_column=review", "--set", "data.label_column=mood"]
+        args = ["duel", f"hf:{self.folder / 'bert_mlm'}", *moods, "--methods", "adamw,lora,comera,galore", "--steps", 3, "--quiet",
+                "--set", "train.batch=4", "--set", "model.length=8", "--set", "train.eval_every=0", "--set", "method.galore.rank=2"]
+        done = self.ok_json(*args)
+        self.assertEqual([(m["method"], m["status"]) for m in done["methods"]], [(m, "finished") for m in ("adamw", "lora", "comera", "galore")])
+        runs = [m["runs"][0]["run"] for m in done["methods"]]
+        given = Safetensors(self.folder / "bert_mlm" / "model.safetensors")
+        for method, run in zip(done["methods"], runs):
+            self.assertEqual(method["memory"]["planned_peak_bytes"], method["memory"]["measured_peak_bytes"])
+            first = Safetensors(self.run_row(run)["checkpoints"][0]["path"])
+            self.assertEqual(first.tensors["emb.norm.gamma"], given.tensors["bert.embeddings.LayerNorm.weight"], method["method"])
+        again = self.ok_json(*args)
+        self.assertEqual([m["runs"][0]["run"] for m in again["methods"]], runs, "nothing is trained twice")
+        self.assertTrue(self.ok_json("reproduce", runs[1])["identical"])
+        shutil.copytree(self.folder / "bert_mlm", self.folder / "bert_copy")
+        (self.folder / "bert_copy" / "vocab.txt").unlink()
+        other = self.ok_json(*[self.named(a, "bert_mlm", "bert_copy") for a in args], "--set", f"data.vocab={self.folder / 'bert_mlm' / 'vocab.txt'}")
+        self.assertFalse(set(runs) & {m["runs"][0]["run"] for m in other["methods"]}, "runs from another folder")
+        self.fails(8, "duel", f"hf:{self.folder / 'nowhere'}", *moods, match="nowhere")
+
+    @staticmethod
+    def named(argument, old, new):
+        return argument.replace(old, new) if isinstance(argument, str) else argument
+
     def test_exported_folders_have_the_tokenizer(self):
         moods = ["--task", "classify", "--set", "data.text_column=review", "--set", "data.label_column=mood"]
         out = self.folder / "with-words"
