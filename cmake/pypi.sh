@@ -9,14 +9,16 @@ pin_of() {
 }
 
 # unpack_line LINE FOLDER: one line of a list. Of imgui-bundle, a source package of 48 MB, only Dear ImGui and ImPlot are
-# unpacked; cmake/sdist answers pip's questions about it.
+# unpacked; cmake/sdist answers pip's questions about it. Of pyarrow the wheel for Python 3.11 is taken whatever Python is here: nothing of it
+# is run by one.
 unpack_line() {
-  local folder=$2 cache=$2/.cache file
+  local folder=$2 cache=$2/.cache file wheels=()
   rm -rf "$cache"
   mkdir -p "$cache"
   printf '%s\n' "$1" >"$cache/requirement.txt"
+  [[ $1 != pyarrow==* ]] || wheels=(--python-version 3.11 --abi cp311 --platform "manylinux_2_28_$(uname -m)")
   PYTHONPATH=$here/sdist PYTHONDONTWRITEBYTECODE=1 python3 -m pip --disable-pip-version-check download --quiet --no-deps \
-    --require-hashes --only-binary :all: --no-binary imgui-bundle --no-build-isolation --retries 2 --timeout 60 \
+    --require-hashes --only-binary :all: --no-binary imgui-bundle --no-build-isolation --retries 2 --timeout 60 "${wheels[@]}" \
     -r "$cache/requirement.txt" -d "$cache" >>"$build/pip.log" 2>&1 || return 1
   for file in "$cache"/*.whl; do
     [[ ! -f $file ]] || python3 -m zipfile -e "$file" "$folder" || return 1

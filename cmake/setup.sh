@@ -9,12 +9,14 @@
 # The CUDA toolkit (530 MB to download, 770 MB unpacked) is got where an NVIDIA driver is and no nvcc. COMERA_CUDA=off
 # leaves CUDA out, COMERA_CUDA=pypi gets the toolkit and builds with it whatever else is there. NCCL (200 MB to download) is got where
 # there are several GPUs and no libnccl.so.2, or with COMERA_NCCL=on; COMERA_NCCL=off leaves it out.
+# Arrow, for Parquet files (55 MB to download), is got with COMERA_ARROW=on alone.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 build=$(dirname -- "$here")/build
 pypi=${COMERA_PYPI_DIR:-$build/pypi}  # the default of COMERA_PYPI_DIR in dependencies.cmake
 cuda=$pypi-cuda                       # where gpu/CMakeLists.txt looks for the toolkit
 nccl=$pypi-nccl                       # and for NCCL
+arrow=$pypi-arrow                     # where core/data/parquet/CMakeLists.txt looks for Arrow
 retry=0 tests=0
 for option in "$@"; do
   case $option in
@@ -87,7 +89,7 @@ else
 fi
 
 # ---- PyPI packages --------------------------------------------------------------------------------------------
-trap 'rm -rf "$pypi.new" "$cuda.new" "$nccl.new"' EXIT
+trap 'rm -rf "$pypi.new" "$cuda.new" "$nccl.new" "$arrow.new"' EXIT
 
 libraries_from_pypi() {
   local list=$here/pypi-requirements.txt pin why
@@ -221,3 +223,21 @@ nccl_from_pypi() {
   changed
 }
 nccl_from_pypi
+
+# ---- Arrow ----------------------------------------------------------------------------------------------------
+arrow_from_pypi() {
+  local list=$here/pypi-arrow.txt pin
+  pin=$(pin_of "$list")
+  [[ ${COMERA_ARROW:-off} == on ]] || return 0
+  [[ ! -f $arrow/.stamp || $(<"$arrow/.stamp") != "$pin" ]] || return 0
+  say "getting Arrow, 55 MB, once"
+  unpack_list "$list" "$arrow.new"
+  ((${#failed[@]} == 0)) || fail "Arrow did not come from PyPI" "$(why_pip_failed)" "check the network, then run this again (log: build/pip.log), or unset COMERA_ARROW"
+  # The rest is for Python.
+  find "$arrow.new/pyarrow" -mindepth 1 -maxdepth 1 ! -name include ! -name 'libarrow.so.*' ! -name 'libparquet.so.*' -exec rm -rf {} +
+  echo "$pin" >"$arrow.new/.stamp"
+  rm -rf "$arrow"
+  mv "$arrow.new" "$arrow"
+  changed
+}
+arrow_from_pypi

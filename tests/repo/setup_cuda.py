@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""When cmake/setup.sh gets the CUDA toolkit and NCCL from PyPI, and what it says when it does not. The script itself runs; pip, the
+"""When cmake/setup.sh gets the CUDA toolkit, NCCL and Arrow from PyPI, and what it says when it does not. The script itself runs; pip, the
 driver and Debian's packages are stood in for."""
 import hashlib
 import os
@@ -23,6 +23,7 @@ case "$*" in
   *) exec "{sys.executable}" "$@" ;;
 esac
 """
+ARROW_FILES = ("include/parquet/api/reader.h", "libarrow.so.1", "libparquet.so.1", "lib.py")
 FILES = ("bin/nvcc", "nvvm/bin/cicc", "lib/libcublas.so.13", "lib/libcublasLt.so.13", "lib/libcudart.so.13")
 ALL_INSTALLED = "#!/usr/bin/env bash\nfor name in \"${@:3}\"; do echo \"installed $name\"; done\n"
 LIST = "# two of them\nnvidia-a==1.0 --hash=sha256:00\nnvidia-b==1.0 --hash=sha256:00\n"
@@ -30,6 +31,7 @@ PACKAGES = 2
 NEW, OLD, FORCED, REFUSED = {"DRIVER": "13000"}, {"DRIVER": "12040"}, {"COMERA_CUDA": "pypi"}, {"COMERA_CUDA": "off"}
 OFFLINE = {"NO_NETWORK": "1"}
 NCCL, NO_NCCL = {"COMERA_NCCL": "on"}, {"COMERA_NCCL": "off"}  # by itself it is got where there are several GPUs, which no test can claim
+ARROW = {"COMERA_ARROW": "on"}
 # environment, options of the calls one after another, status of the last, packages asked for in all, toolkit there, what the
 # last says ("" = nothing)
 CASES = [
@@ -53,6 +55,10 @@ CASES = [
     ({**NCCL, **OFFLINE}, [[]], 0, 1, False, "NCCL is left out, GPUs exchange gradients through the hosts: it did not come from PyPI: PyPI cannot be reached"),
     ({**NCCL, **OFFLINE}, [[], []], 0, 1, False, "NCCL is left out: it did not come from PyPI (cmake/setup.sh --retry"),
     ({**NCCL, **OFFLINE}, [[], ["--retry"]], 0, 2, False, "PyPI cannot be reached"),
+    (ARROW, [[]], 0, 1, False, "getting Arrow"),
+    (ARROW, [[], []], 0, 1, False, ""),
+    ({"COMERA_ARROW": "off"}, [[]], 0, 0, False, ""),
+    ({**ARROW, **OFFLINE}, [[]], 1, 1, False, "error: Arrow did not come from PyPI\n  why: PyPI cannot be reached"),
     ({"COMERA_CUDA": "yes"}, [[]], 1, 0, False, "error: COMERA_CUDA=yes is not known"),
 ]
 
@@ -71,6 +77,8 @@ def outcome(folder, environment, calls):
     with zipfile.ZipFile(folder / "toolkit.whl", "w") as wheel:
         for name in FILES:
             wheel.writestr("nvidia/cu13/" + name, "")
+        for name in ARROW_FILES:
+            wheel.writestr("pyarrow/" + name, "")
     program(folder / "tools/python3", PYTHON)
     program(folder / "tools/dpkg-query", ALL_INSTALLED)
     # The other packages are there already.
@@ -83,8 +91,10 @@ def outcome(folder, environment, calls):
     asked = folder / "calls"
     root = folder / "build/pypi-cuda/nvidia/cu13"
     there = os.access(root / "bin/nvcc", os.X_OK) and (root / "lib64/libcublasLt.so").is_file() and not (root / "lib/libcublas.so.13").exists()
+    arrow = sorted(path.name for path in (folder / "build/pypi-arrow/pyarrow").glob("*"))
+    expected = ["include", "libarrow.so.1", "libparquet.so.1"] if environment.get("COMERA_ARROW") == "on" and "NO_NETWORK" not in environment else []
     left = [path.name for path in (folder / "build").iterdir() if path.name.endswith(".new")]
-    said = done.stdout + done.stderr + "".join(f"left {name}" for name in left)
+    said = done.stdout + done.stderr + "".join(f"left {name}" for name in left) + (f"Arrow: {arrow}" if arrow != expected else "")
     return done.returncode, len(asked.read_text().splitlines()) if asked.exists() else 0, there, said
 
 
