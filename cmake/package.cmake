@@ -15,6 +15,9 @@ install(TARGETS ${programs} RUNTIME DESTINATION bin)
 if(TARGET comera_mpi)  # opened where mpirun started the program
   install(TARGETS comera_mpi LIBRARY DESTINATION lib/comera)
 endif()
+if(TARGET comera_parquet)  # opened for a Parquet file
+  install(TARGETS comera_parquet LIBRARY DESTINATION lib/comera)
+endif()
 install(DIRECTORY assets/data assets/presets assets/vocab DESTINATION share/comera/assets
   PATTERN __pycache__ EXCLUDE PATTERN make_demo.py EXCLUDE)
 
@@ -36,6 +39,10 @@ function(comera_install_license name)
 endfunction()
 if(OPENBLAS_PYPI_LIBRARY)
   comera_install_license(OpenBLAS.txt ${blas_license})
+endif()
+if(TARGET comera_parquet)
+  file(GLOB arrow_license ${COMERA_PYPI_DIR}-arrow/pyarrow-*.dist-info/licenses/LICENSE.txt)
+  comera_install_license(Arrow.txt ${arrow_license})
 endif()
 if(TARGET comera-studio)
   comera_install_license(DearImGui.txt ${COMERA_IMGUI_DIR}/imgui/LICENSE.txt)

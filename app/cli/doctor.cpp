@@ -8,6 +8,7 @@
 #include "core/base/paths.h"
 #include "core/comm/mpi.h"
 #include "core/config/config.h"
+#include "core/data/parquet.h"
 #include "core/ops/device.h"
 #include "core/ops/device_link.h"
 
@@ -40,6 +41,7 @@ void add_doctor(Verb& program, Context& context) {
     const std::string cpu = cpu_name();
     const MpiStatus mpi = mpi_status();
     const NcclStatus nccl = nccl_status();
+    const ParquetStatus parquet = parquet_status();
     const unsigned threads = std::thread::hardware_concurrency();
     const std::string cuda_text = !cuda.built            ? "not built in: " + cuda.reason
                                   : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
@@ -50,6 +52,7 @@ void add_doctor(Verb& program, Context& context) {
                   {"cuda", {{"built", cuda.built}, {"toolkit", cuda.toolkit}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
                   {"mpi", {{"here", mpi.here}, {"library", mpi.library}, {"reason", mpi.reason}}},
                   {"nccl", {{"here", nccl.here}, {"version", nccl.version}, {"reason", nccl.reason}}},
+                  {"parquet", {{"here", parquet.here}, {"library", parquet.library}, {"reason", parquet.reason}}},
                   {"cpu", cpu},
                   {"blas", blas_name()},
                   {"threads", threads},
@@ -66,6 +69,7 @@ void add_doctor(Verb& program, Context& context) {
                                                   {"CUDA", cuda_text},
                                                   {"MPI", mpi.here ? mpi.library : mpi.reason},
                                                   {"NCCL", nccl.here ? nccl.version : "not used: " + nccl.reason},
+                                                  {"Parquet", parquet.here ? parquet.library : "Arrow is " + parquet.reason},
                                                   {"CPU", cpu},
                                                   {"BLAS", blas_name()},
                                                   {"threads", std::to_string(threads)},

@@ -18,6 +18,7 @@
 #include "core/data/criteo_pack.h"
 #include "core/data/datasets.h"
 #include "core/data/mapped_file.h"
+#include "core/data/parquet.h"
 #include "core/data/text_lines.h"
 #include "core/store/tfevents.h"
 #include "core/train/model_import.h"
@@ -127,6 +128,7 @@ FileKind kind_of_file(const std::string& path) {
   // safetensors: the size of the header in 8 bytes, whose upper ones are 0, then a JSON object.
   if (head.size() > 9 && head[8] == '{' && head[6] == 0 && head[7] == 0) return FileKind::weights;
   if (is_images(head) || (head.starts_with("\x1f\x8b") && is_packed_images(path))) return FileKind::data;
+  if (head.starts_with("PAR1") && is_parquet(path)) return FileKind::data;
   if (looks_like_tfevents(path)) return FileKind::events;
   if (is_table(head)) return FileKind::table;
   if (is_texts(path) || has_columns(path, head) || is_clicks(path)) return FileKind::data;

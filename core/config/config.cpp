@@ -19,7 +19,7 @@ void DataConfig::fields(FieldVisitor& v) {
   const When texts = models_that_read({Reads::texts});
   v.field("text_column", text_column,
           {.title = "Text column",
-           .help = "column (TSV, CSV) or key (JSONL) with the text; empty = sentence, text, sentence1, question, premise",
+           .help = "column (TSV, CSV, Parquet) or key (JSONL) with the text; empty = sentence, text, sentence1, question, premise",
            .when = texts});
   v.field("second_column", second_column,
           {.title = "Second text column",

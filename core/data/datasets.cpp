@@ -10,6 +10,7 @@
 #include "core/base/paths.h"
 #include "core/data/formats.h"
 #include "core/data/mapped_file.h"
+#include "core/data/parquet.h"
 #include "core/data/picture_folder.h"
 #include "core/data/scaled_pixels.h"
 
@@ -20,19 +21,39 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSplits[] = {"train", "dev", "test", "dev_mismatched", "test_mismatched"};
 
+// The names of a split without endings, the most usual first.
+std::vector<std::string> stems_of(const Format& format, const std::string& split) {
+  std::vector<std::string> stems;
+  const auto add = [&](const std::string& stem) {
+    stems.push_back(stem);
+    if (*format.dev_and_test && (split == "dev" || split == "test")) stems.push_back(stem + format.dev_and_test);
+  };
+  add(split);
+  for (const auto& [name, other] : {std::pair{std::string("dev"), format.dev}, {std::string("test"), format.test}})
+    if (*other && split.starts_with(name)) add(other + split.substr(name.size()));
+  return stems;
+}
+
 // The file names of a split, the most usual first.
 std::vector<std::string> split_files(const std::string& split) {
   std::vector<std::string> names;
   for (const Format* format : kFormats) {
-    std::vector<std::string> stems = {split};
-    if (*format->dev_and_test && (split == "dev" || split == "test")) stems.push_back(split + format->dev_and_test);
-    for (const auto& [name, other] : {std::pair{"dev", format->dev}, {"test", format->test}})
-      if (*other && split == name) stems.push_back(other);
-    for (const std::string& stem : stems)
+    for (const std::string& stem : stems_of(*format, split))
       for (const char* ending : format->endings)
         if (ending) names.push_back(stem + ending);
   }
   return names;
+}
+
+// As Hugging Face's data sets are stored: in parts, all of them often in a folder `data`.
+std::string find_parquet_split(const fs::path& folder, const std::string& split) {
+  for (const fs::path& place : {folder, folder / "data"})
+    for (const std::string& stem : stems_of(kTextFormat, split)) {
+      std::error_code ignored;
+      if (const fs::path whole = place / (stem + ".parquet"); fs::exists(whole, ignored)) return whole.string();
+      if (const std::string part = find_parquet_part(place.string(), stem); !part.empty()) return part;
+    }
+  return "";
 }
 
 // A folder of pictures by class has no splits; all of it is found then.
@@ -45,8 +66,8 @@ std::string split_in(const fs::path& folder, const std::string& split) {
   if (there.empty() && is_picture_folder(folder.string(), true)) return folder.string();
   throw Error(ErrorCode::config, folder.string() + " has no split '" + split + "'",
               there.empty() ? "no data file is in it" : "it has " + there,
-              there.empty() ? "a folder must have train.tsv, train.csv, train.jsonl, train.txt, train-images-idx3-ubyte, or PNG and JPEG "
-                              "files in a folder for each class"
+              there.empty() ? "a folder must have train.tsv, train.csv, train.jsonl, train.parquet, train.txt, train-images-idx3-ubyte, or "
+                              "PNG and JPEG files in a folder for each class"
                             : "choose one of the sets, or name a file");
 }
 
@@ -86,7 +107,7 @@ std::string find_split(const std::string& folder, const std::string& split) {
     if (const std::string path = (fs::path(folder) / name).string();
         fs::is_directory(path) ? is_picture_folder(path, false) : fs::exists(path))
       return path;
-  return "";
+  return find_parquet_split(folder, split);
 }
 
 std::string find_data_file(const DataSpec& spec) {

@@ -31,7 +31,8 @@ struct DataSpec {
   std::string assets = {};                    // the project's assets folder, for its own sets and vocabulary; may be empty
 };
 
-// The file of a split in a folder, or its folder of pictures; "" = none.
+// The file of a split in a folder, or its folder of pictures; of Parquet files in parts the first part (parquet.h), which may be in a
+// folder `data` of it; "" = none.
 std::string find_split(const std::string& folder, const std::string& split);
 // The data file that a spec means, or the folder of pictures by class. A name is looked for in the user's data folder
 // ($XDG_DATA_HOME/comera/data/NAME, by default ~/.local/share), then in data/NAME of `assets`; a path that exists goes first. Throws
@@ -42,9 +43,9 @@ bool is_whole(const DataSpec& spec);
 // The folder of pictures by class that a spec means; "" = another kind of data, or nothing.
 std::string picture_folder(const DataSpec& spec);
 
-// Text (TSV, JSONL), images (IDX), a text in pieces (.txt), a click log (Criteo's format, plain or gzip) or pictures (PNG, JPEG), told
-// apart by name and content. Throws as find_data_file, GlueDataset, IdxDataset, TextStream and PictureFolder do. A broken file gives one
-// error with what, why and a hint.
+// Text (TSV, CSV, JSONL, Parquet), images (IDX), a text in pieces (.txt), a click log (Criteo's format, plain or gzip) or pictures (PNG,
+// JPEG), told apart by name and content. Throws as find_data_file, GlueDataset, IdxDataset, TextStream and PictureFolder do. A broken file
+// gives one error with what, why and a hint.
 std::unique_ptr<Dataset> open_dataset(const DataSpec& spec);
 
 struct KnownSet {  // one row of `comera data list`

@@ -6,6 +6,8 @@
 
 #include "core/base/error.h"
 #include "core/data/formats.h"
+#include "core/data/mapped_file.h"
+#include "core/data/parquet.h"
 #include "core/data/sha256.h"
 
 namespace comera {
@@ -14,6 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string labels_path(const std::string& path) { return fs::path(path).replace_extension(".labels.tsv").string(); }
+std::string_view bytes_with(const TextFile& file, const ColumnNames& wanted) {
+  file.check_columns(wanted);
+  return file.bytes();
+}
 std::string names_path(const std::string& path) { return (fs::path(path).parent_path() / "labels.txt").string(); }
 
 }  // namespace
@@ -37,8 +43,8 @@ void cut_pair(std::vector<int32_t>& a, std::vector<int32_t>& b, int64_t budget) 
 }
 
 GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, const Options& options)
-    : file_(path),
-      layout_(path, file_.bytes(), options.columns, !options.masked),
+    : file_(path, options.progress),
+      layout_(path, bytes_with(file_, options.columns), options.columns, !options.masked),
       tokenizer_(std::move(tokenizer)),
       masked_(options.masked) {
   CHECK(tokenizer_, "a text set needs a tokenizer");
@@ -49,7 +55,7 @@ GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenize
                 "it names " + std::to_string(names.size()) + " classes, " + std::to_string(classes) + " are asked for",
                 "correct the model or the file");
   if (names.empty()) names = options.label_names;
-  Labels labels(names, classes, options.columns.any() || path.ends_with(".csv"));
+  Labels labels(names, classes, options.columns.any() || path.ends_with(".csv") || is_parquet(path));
   std::vector<std::string> joined;
   std::string joined_content;
   info_.labelled = layout_.labelled();
@@ -216,11 +222,12 @@ std::unique_ptr<Dataset> open_texts(const std::string& path, const DataSpec& spe
     throw Error(ErrorCode::config, "no vocabulary for " + path, "texts need a tokenizer: a vocab.txt or tokenizer.json", "set data.vocab");
   const std::string vocab = !spec.vocab.empty() ? spec.vocab : bert_vocabulary(spec.assets);
   return std::make_unique<GlueDataset>(path, open_tokenizer(vocab),
-                                       GlueDataset::Options{spec.classes, spec.columns, spec.label_names, spec.masked});
+                                       GlueDataset::Options{spec.classes, spec.columns, spec.label_names, spec.masked, spec.progress});
 }
 
 }  // namespace
 
-const Format kTextFormat = {.is = nullptr, .open = open_texts, .endings = {".tsv", ".jsonl", ".csv"}, .dev_and_test = "_matched"};
+const Format kTextFormat = {
+    .is = nullptr, .open = open_texts, .endings = {".tsv", ".jsonl", ".csv", ".parquet"}, .dev_and_test = "_matched", .dev = "validation"};
 
 }  // namespace comera

@@ -1,6 +1,8 @@
-// Text sets: GLUE's TSV files (MNLI, QNLI, SST-2 and their like), CSV and JSONL files, with the same names or with columns that are named.
+// Text sets: GLUE's TSV files (MNLI, QNLI, SST-2 and their like), CSV, JSONL and Parquet files, with the same names or with columns that
+// are named.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -8,7 +10,7 @@
 
 #include "core/data/dataset.h"
 #include "core/data/labels.h"
-#include "core/data/mapped_file.h"
+#include "core/data/text_file.h"
 #include "core/data/text_lines.h"
 #include "core/data/tokenizer.h"
 
@@ -25,9 +27,11 @@ class GlueDataset final : public Dataset {
     ColumnNames columns = {};
     std::vector<std::string> label_names = {};  // of the training file, where no labels.txt names the classes
     bool masked = false;  // rows for a masked language model: labels are a token's (describe_texts), and those of the file are not read
+    std::function<void(double)> progress = {};  // of a Parquet file that is read for the first time (text_file.h)
   };
-  // Labels that are texts become classes in alphabetical order where columns are asked for or the file is a CSV. Reads the whole file once.
-  // Throws Error(config) naming file and line for the first row that is not right; Error(not_found) for a missing file.
+  // Labels that are texts become classes in alphabetical order where columns are asked for or the file is a CSV or Parquet file. Reads the
+  // whole file once. Throws Error(config) naming file and line (of a Parquet file the row) for the first row that is not right;
+  // Error(not_found) for a missing file. Throws as TextFile does.
   GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, const Options& options);
   GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, int64_t classes = 0)
       : GlueDataset(path, std::move(tokenizer), Options{.classes = classes}) {}
@@ -48,7 +52,7 @@ class GlueDataset final : public Dataset {
   int64_t room(int64_t max_length) const;
   [[noreturn]] void bad_line(size_t offset, const std::string& what, const std::string& why, const std::string& hint) const;
 
-  const MappedFile file_;
+  const TextFile file_;
   const TextLayout layout_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   const bool masked_;

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/data/datasets.h"
-#include "core/data/mapped_file.h"
+#include "core/data/text_file.h"
 #include "core/train/batch_fit.h"
 
 namespace comera {
@@ -84,7 +84,8 @@ void suit_images(DataSuit& suit, const DatasetInfo& info, bool folder) {
 // With the usual names of columns, else with those that the file seems to have.
 std::unique_ptr<Dataset> open_with_columns(DataSpec& spec, const std::string& file) {
   const std::filesystem::path path = file;
-  const bool is_table = path.extension() == ".csv" || path.extension() == ".tsv" || path.extension() == ".jsonl";
+  const bool is_table =
+      path.extension() == ".csv" || path.extension() == ".tsv" || path.extension() == ".jsonl" || path.extension() == ".parquet";
   std::unique_ptr<Dataset> data;
   try {
     data = open_dataset(spec);
@@ -93,7 +94,7 @@ std::unique_ptr<Dataset> open_with_columns(DataSpec& spec, const std::string& fi
   }
   if (data && (!is_table || data->info().labelled)) return data;
   const std::string name = path.filename().string();
-  spec.columns = TextLayout::guess(name, MappedFile(file).bytes());
+  spec.columns = TextLayout::guess(name, TextFile(file).bytes());
   if (spec.columns.label.empty())
     throw Error(ErrorCode::config, name + " has no column with labels", "a label has few different values, each of which comes again",
                 "name it: data.label_column, or train a language model on a .txt file");

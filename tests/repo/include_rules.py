@@ -39,6 +39,7 @@ LIBRARIES = [
     (re.compile(r"(imgui|implot)\w*\.h$"), ["app/studio", "tests/studio"]),
     (re.compile(r"sqlite3(ext)?\.h$"), ["core/store"]),
     (re.compile(r"mpi\w*\.h$"), ["core/comm/mpi"]),
+    (re.compile(r"(arrow|parquet)/.*"), ["core/data/parquet"]),
 ]
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:"([^"]+)"|<([^>]+)>|(\S+))', re.MULTILINE)
@@ -158,6 +159,8 @@ CASES = [
     ("gpu/b.cu", '#include "core/layers/layer.h"', "gpu may not"),
     ("core/cpu/c.cpp", "#include <cuda_runtime.h>", "<cuda_runtime.h> only under gpu and tests/gpu/ptx"),
     ("core/cpu/d.cpp", "#include <cublasLt.h>", "<cublasLt.h> only under gpu and tests/gpu/ptx"),
+    ("core/data/parquet/a.cpp", "#include <arrow/api.h>\n#include <parquet/properties.h>", ""),
+    ("core/data/c.cpp", "#include <arrow/api.h>", "<arrow/api.h> only under core/data/parquet"),
     ("app/cli/d.cpp", "#include <sqlite3.h>", "<sqlite3.h> only under core/store"),
     ("core/base/b.h", "#include COMERA_HEADER", "cannot be checked"),
     ("core/extra/a.h", "", "has no rule"),

@@ -50,6 +50,8 @@ def main():
         finds_presets("installed and moved", place / "bin/comera", place / "share/comera/assets")
         mpi = json.loads(run(place / "bin/comera", "doctor", "--json", home=place).stdout)["mpi"]
         expect("MPI as in the build folder", mpi["here"] == (BUILD / "bin/libcomera_mpi.so").exists(), mpi)
+        parquet = json.loads(run(place / "bin/comera", "doctor", "--json", home=place).stdout)["parquet"]
+        expect("Parquet as in the build folder", parquet["here"] == (BUILD / "bin/libcomera_parquet.so").exists(), parquet)
         for program in programs:
             paths = [line for line in subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout.splitlines()
                      if "RPATH" in line or "RUNPATH" in line]

@@ -48,6 +48,7 @@ TEST_F(Files, AreToldByTheirContent) {
   EXPECT_EQ(kind_of_file(path("picture.png")), FileKind::other);
   EXPECT_EQ(kind_of_file(path("empty")), FileKind::other);
   EXPECT_EQ(kind_of_file(path("comment")), FileKind::other);
+  EXPECT_EQ(kind_of_file(std::string(COMERA_SOURCE_DIR) + "/tests/data/parquet/pairs.parquet"), FileKind::data);
   EXPECT_EQ(kind_of_file(path("inner")), FileKind::folder);
   EXPECT_EQ(kind_of_file(path("not-there")), FileKind::missing);
 }

@@ -38,7 +38,7 @@ const char* hint_of(BrowseFor what) {
     case BrowseFor::config:
       return "A config file (JSON), as written by `comera config init` or copied from the form";
     case BrowseFor::data:
-      return "A data file (TSV, JSONL, IDX), or a folder with train and dev files";
+      return "A data file (TSV, JSONL, Parquet, IDX), or a folder with train and dev files";
   }
   return "";
 }
@@ -74,7 +74,7 @@ void open_browser(UiState& ui, BrowseFor what, Choose choose) {
   const char* title = what == BrowseFor::store    ? "Open database"
                       : what == BrowseFor::config ? "Open config"
                       : choose == Choose::folder  ? "Folder with train and dev files"
-                                                  : "Data file (TSV, JSONL, IDX)";
+                                                  : "Data file (TSV, JSONL, Parquet, IDX)";
   state.desktop = std::make_unique<DesktopDialog>(program, title, first_folder(ui, what), choose);
 }
 
