@@ -25,6 +25,7 @@ struct Arrow {
   ParquetLibrary* name = nullptr;
   ParquetOpen* open = nullptr;
   std::string reason;
+  std::string remedy = "run COMERA_ARROW=on cmake/setup.sh and build again, or write the rows as JSONL";
 };
 
 Arrow opened_arrow() {
@@ -44,14 +45,14 @@ Arrow opened_arrow() {
   }
   if (!arrow.name || !arrow.open) {
     const char* why = dlerror();
-    arrow = {nullptr, nullptr, "built in, but it does not load: " + std::string(why ? why : "another library of this name")};
+    arrow = Arrow{.reason = "built in, but it does not load: " + std::string(why ? why : "another library of this name")};
   }
   return arrow;
 }
 
 Arrow arrow_here() {
   const char* wanted = std::getenv("COMERA_ARROW");
-  if (wanted && std::string_view(wanted) == "off") return {nullptr, nullptr, "left out: COMERA_ARROW=off"};
+  if (wanted && std::string_view(wanted) == "off") return {.reason = "left out: COMERA_ARROW=off", .remedy = "unset COMERA_ARROW"};
   static const Arrow kOpened = opened_arrow();
   return kOpened;
 }
@@ -141,7 +142,7 @@ std::unique_ptr<ParquetRows> open_parquet(const std::string& path) {
   const Arrow arrow = arrow_here();
   if (!arrow.open)
     throw Error(ErrorCode::config, "this program cannot read " + path, "Arrow, which reads Parquet files, is " + arrow.reason,
-                "run COMERA_ARROW=on cmake/setup.sh and build again, or write the rows as JSONL");
+                arrow.remedy);
   std::string why;
   std::unique_ptr<ParquetRows> rows(arrow.open(path, why));
   if (!rows) damaged_parquet(path, why);

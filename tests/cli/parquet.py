@@ -2,9 +2,10 @@
 what it says then."""
 import json
 import shutil
+import subprocess
 import unittest
 
-from support import SOURCE, TINY_ENCODER, CliTest
+from support import BIN, SOURCE, TINY_ENCODER, CliTest, environment
 
 FILES = SOURCE / "tests/data/parquet"
 
@@ -24,9 +25,16 @@ class Parquet(CliTest):
             self.skipTest(f"Arrow is {parquet['reason']}")
 
     def test_without_arrow_the_error_says_what_to_do(self):
-        self.fails(3, "data", "show", self.set, env={"COMERA_ARROW": "off", "XDG_CACHE_HOME": self.folder / "other"}, match=["cannot read .*train-00000-of-00001.parquet", "why: Arrow", "COMERA_ARROW=on cmake/setup.sh"])
+        self.fails(3, "data", "show", self.set, env={"COMERA_ARROW": "off", "XDG_CACHE_HOME": self.folder / "other"}, match=["cannot read .*train-00000-of-00001.parquet", "why: Arrow", "try: unset COMERA_ARROW"])
         doctor = self.ok("doctor", env={"COMERA_ARROW": "off"}).out
         self.assertRegex(doctor, r"(?m)^Parquet +Arrow is left out: COMERA_ARROW=off")
+        # The program without the library.
+        (self.folder / "alone").mkdir()
+        alone = shutil.copy(BIN, self.folder / "alone/comera")
+        result = subprocess.run([alone, "data", "show", self.set], env=environment(self.folder, XDG_CACHE_HOME=self.folder / "other"), cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 3, result)
+        self.check_error_text(result.stderr, result)
+        self.assertRegex(result.stderr, r"(?s)cannot read .*why: .*there is no libcomera_parquet.so next to the program.*try: run COMERA_ARROW=on cmake/setup.sh")
 
     def test_a_set_is_trained_on_and_the_run_goes_on(self):
         self.needs_arrow()

@@ -58,8 +58,9 @@ class ParquetRead : public ParquetFiles {
 TEST_F(ParquetFiles, WithoutArrowTheErrorSaysWhatToDo) {
   const ParquetVariable off("COMERA_ARROW", "off");
   EXPECT_FALSE(parquet_status().here);
-  expect_told(caught([&] { open_dataset({.path = kParquet + "/pairs.parquet", .assets = test::kAssets}); }), ErrorCode::config,
-              "this program cannot read " + kParquet + "/pairs.parquet", "COMERA_ARROW=off");
+  const auto error = caught([&] { open_dataset({.path = kParquet + "/pairs.parquet", .assets = test::kAssets}); });
+  expect_told(error, ErrorCode::config, "this program cannot read " + kParquet + "/pairs.parquet", "COMERA_ARROW=off");
+  EXPECT_EQ(error.hint, "unset COMERA_ARROW");
   EXPECT_TRUE(fs::is_empty(folder_ / "cache/comera/data"));
 }
 
