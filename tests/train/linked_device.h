@@ -16,6 +16,16 @@
 
 namespace comera::test {
 
+struct LinkedMessage {
+  int process;
+  Tensor data;
+};
+struct LinkedMessages {                                     // under way
+  std::vector<std::pair<LinkedMessage, std::string>> sent;  // with their bytes
+  std::vector<LinkedMessage> received;
+  int64_t calls_before = 0;
+};
+
 class LinkedDevice final : public RecordingDevice, public LinkableDevice {
  public:
   // `others`: of this process. `end`: what it says of itself.
@@ -37,17 +47,8 @@ class LinkedDevice final : public RecordingDevice, public LinkableDevice {
   DeviceLink* link() override { return link_.get(); }
 
  private:
-  struct Message {
-    int process;
-    Tensor data;
-  };
-  struct UnderWay {
-    std::vector<std::pair<Message, std::string>> sent;  // with their bytes
-    std::vector<Message> received;
-    int64_t calls_before = 0;
-  };
   static constexpr char kNoNumber = '\xff';
-  static std::string bytes_of(const Message& message) {
+  static std::string bytes_of(const LinkedMessage& message) {
     if (message.data.bytes() == 0) return "";
     return {static_cast<const char*>(message.data.raw()), static_cast<size_t>(message.data.bytes())};
   }
@@ -55,7 +56,7 @@ class LinkedDevice final : public RecordingDevice, public LinkableDevice {
   class Start final : public KeptCall {
    public:
     Start(LinkedDevice& device, std::span<const DeviceLink::Piece> sent, std::span<const DeviceLink::Piece> received) : device_(device) {
-      const auto add = [](std::span<const DeviceLink::Piece> pieces, std::vector<Message>& to) {
+      const auto add = [](std::span<const DeviceLink::Piece> pieces, std::vector<LinkedMessage>& to) {
         for (const auto& [process, data, bytes] : pieces) to.push_back({process, Tensor(data, {bytes}, DType::u8)});
       };
       add(sent, sent_);
@@ -66,22 +67,22 @@ class LinkedDevice final : public RecordingDevice, public LinkableDevice {
     bool never_captured() const override { return false; }
     std::shared_ptr<KeptCall> copy() const override { return std::make_shared<Start>(*this); }
     void each_tensor(const std::function<void(const ArgumentTensor&)>& visit) override {
-      for (Message& message : sent_) visit({message.data, nullptr, Role::in, 0});
-      for (Message& message : received_) visit({message.data, nullptr, Role::out, 0});
+      for (LinkedMessage& message : sent_) visit({message.data, nullptr, Role::in, 0});
+      for (LinkedMessage& message : received_) visit({message.data, nullptr, Role::out, 0});
     }
     void make(Ops&) const override {
       CHECK(!device_.under_way_, "messages begin before others were finished");
-      UnderWay& now = device_.under_way_.emplace();
+      LinkedMessages& now = device_.under_way_.emplace();
       now.calls_before = device_.eager_calls;
-      for (const Message& message : sent_) now.sent.push_back({message, bytes_of(message)});
+      for (const LinkedMessage& message : sent_) now.sent.push_back({message, bytes_of(message)});
       now.received = received_;
-      for (const Message& message : received_)
+      for (const LinkedMessage& message : received_)
         if (message.data.bytes() > 0) std::memset(message.data.raw(), kNoNumber, static_cast<size_t>(message.data.bytes()));
     }
 
    private:
     LinkedDevice& device_;
-    std::vector<Message> sent_, received_;
+    std::vector<LinkedMessage> sent_, received_;
   };
 
   class Finish final : public KeptCall {
@@ -94,9 +95,9 @@ class LinkedDevice final : public RecordingDevice, public LinkableDevice {
     void each_tensor(const std::function<void(const ArgumentTensor&)>&) override {}
     void make(Ops&) const override {
       CHECK(device_.under_way_, "messages that did not begin are finished");
-      UnderWay& now = *device_.under_way_;
-      for (const auto& [message, bytes] : now.sent) CHECK(bytes_of(message) == bytes, "what is sent was written meanwhile");
-      for (const Message& message : now.received) {
+      LinkedMessages& now = *device_.under_way_;
+      for (const auto& sent : now.sent) CHECK(bytes_of(sent.first) == sent.second, "what is sent was written meanwhile");
+      for (const LinkedMessage& message : now.received) {
         const std::string bytes = bytes_of(message);
         CHECK(std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == kNoNumber; }), "what is received was written meanwhile");
       }
@@ -104,7 +105,8 @@ class LinkedDevice final : public RecordingDevice, public LinkableDevice {
       others.threads().meet(others.process(), {&now, kMessages}, [&](const auto& given) {
         for (int p = 0; p < others.processes(); ++p) {
           CHECK(given[static_cast<size_t>(p)].bytes == kMessages, "process " << p << " calls something else");
-          if (p != others.process()) take(now, others.process(), p, *static_cast<const UnderWay*>(given[static_cast<size_t>(p)].data));
+          if (p != others.process())
+            take(now, others.process(), p, *static_cast<const LinkedMessages*>(given[static_cast<size_t>(p)].data));
         }
       });
       for (const auto& [message, bytes] : now.sent) device_.delivered_bytes += message.data.bytes();
@@ -116,18 +118,21 @@ class LinkedDevice final : public RecordingDevice, public LinkableDevice {
     static constexpr int64_t kMessages = -1;  // no size that a message of the communicator has
 
     // What the other has for this process, in its order.
-    static void take(UnderWay& now, int me, int p, const UnderWay& other) {
+    static void take(LinkedMessages& now, int me, int p, const LinkedMessages& other) {
       auto next = now.received.begin();
-      for (const auto& [message, bytes] : other.sent) {
+      for (const auto& sent : other.sent) {
+        const LinkedMessage& message = sent.first;
+        const std::string& bytes = sent.second;
         if (message.process != me) continue;
-        next = std::find_if(next, now.received.end(), [p](const Message& place) { return place.process == p; });
+        next = std::find_if(next, now.received.end(), [p](const LinkedMessage& place) { return place.process == p; });
         CHECK(next != now.received.end(), "process " << p << " sends what nobody receives");
         CHECK(next->data.bytes() == message.data.bytes(),
               "pieces of " << message.data.bytes() << " and " << next->data.bytes() << " bytes");
         if (!bytes.empty()) std::memcpy(next->data.raw(), bytes.data(), bytes.size());
         ++next;
       }
-      CHECK(std::none_of(next, now.received.end(), [p](const Message& place) { return place.process == p; }), "a piece does not come");
+      CHECK(std::none_of(next, now.received.end(), [p](const LinkedMessage& place) { return place.process == p; }),
+            "a piece does not come");
     }
 
     LinkedDevice& device_;
@@ -150,7 +155,7 @@ class LinkedDevice final : public RecordingDevice, public LinkableDevice {
   ThreadCommunicator& others_;
   LinkEnd end_;
   std::unique_ptr<Link> link_;
-  std::optional<UnderWay> under_way_;
+  std::optional<LinkedMessages> under_way_;
 };
 
 }  // namespace comera::test
