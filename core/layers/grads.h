@@ -14,7 +14,7 @@ class GradTaker {
   virtual void take(Ctx& ctx, Param& param, const Tensor& grad) = 0;
   // Of those that are `projected`: Param::grad += projection of `grad`.
   virtual void add_projected(Ctx& ctx, Param& param, const Tensor& grad) = 0;
-  // Param::grad has all that this pass gives it. Of those that are not `given`.
+  // Param::grad is complete for this pass. Not called for parameters whose gradients are `given`.
   virtual void complete(Ctx& ctx, const Param& param) {}
 };
 

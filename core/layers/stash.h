@@ -50,7 +50,7 @@ class Stash {
   virtual Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x, Use use = Use::other) = 0;
   // x again, exact or restored into a temporary; its sampled rows where `kept` has some.
   virtual Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) = 0;
-  // Whether load() gives back what was kept; else what follows from it differs a little from the forward pass.
+  // Whether load() returns the bits that keep() was given. If not, a layer must not mix them with values of the forward pass.
   virtual bool exact() const { return true; }
   // While y is computed, in passes that keep: `maker` can compute it again. Nobody may write into an offered tensor.
   virtual void offer(const Tensor& y, Remake& maker) {}

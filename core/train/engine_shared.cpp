@@ -11,7 +11,7 @@
 
 namespace comera {
 
-// Gradients of so many numbers, 1 MiB in f32, are summed together during backward: fewer would take as long as their latency.
+// Numbers of gradients (1 MiB in f32) that are summed together during backward: of smaller messages the latency would decide.
 constexpr int64_t kSummedTogether = int64_t{1} << 18;
 
 void Engine::check_shared() const {
@@ -97,7 +97,8 @@ int64_t Engine::add_round(int64_t round) {
   return sent;
 }
 
-// Of all processes, which tell each other that they have come so far. An error before that is theirs, too.
+// Whether any process is profiled. All processes call it, before they may wait for each other on their devices: an error that one of them
+// had until then ends the step on all.
 bool Engine::any_profiles() const {
   const std::vector<std::string> all = others_->exchange(profile_ ? "profile" : "");
   return std::any_of(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
@@ -186,8 +187,8 @@ struct PartResults {
 };
 }  // namespace
 
-// In rounds of a part each. An error of one process comes to the others with the results, before they wait for its gradients; where they
-// wait for something while they compute, before that. Later errors end all.
+// In rounds of a part each. An error of one process reaches the others in the exchange of results, before they wait for its gradients; if
+// they wait for each other during backward, already in any_profiles(). Later errors abort all processes.
 void Engine::share_parts(const std::function<const Batch&()>& next, const StepScalars& scalars, bool op_by_op) {
   const int64_t processes = others_->processes();
   StepResults sum;

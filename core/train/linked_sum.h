@@ -18,8 +18,7 @@ class LinkedSum {
   // Of round `round`. All rounds between the first and the last make the same calls. `timed`: a device that is waited for, to know
   // waited_ms(); null: none.
   LinkedSum(const SharedGradients& shared, Ctx& ctx, int64_t round, Device* timed = nullptr);
-  // The gradient of `param` will not change any more in this pass. Messages of a segment begin when all of its gradients have come so far,
-  // and go on while the pass does.
+  // The gradient of `param` is complete for this pass. Messages of a segment begin when all of its gradients are, and run beside the pass.
   void complete(const Param& param);
   // The rest of the sum.
   void finish();
@@ -48,7 +47,7 @@ class LinkedSum {
   Ctx& ctx_;
   const int64_t round_, processes_, me_;
   Device* const timed_;
-  std::vector<int64_t> missing_;                 // gradients of each segment that have not come; below 0: it is in the queue, or was
+  std::vector<int64_t> missing_;                 // incomplete gradients of each segment; below 0: it is in the queue, or was
   std::deque<std::pair<size_t, int64_t>> next_;  // messages that have not begun
   std::optional<Message> traded_, summed_;       // whose parts are under way; whose sums are
   std::vector<DeviceLink::Piece> sent_, received_;
