@@ -189,7 +189,8 @@ void Engine::refresh_with(const std::function<void(Ctx&)>& calls) {
   refresh_ms_ += now_ms() - begin;
 }
 
-// Each projection is made of its gradient right before the update or the sum that uses it. `sum`: told what is complete; may be null.
+// Each projection is made of its gradient right before the update or the sum that uses it. `sum` learns which gradients are complete; may
+// be null.
 class Engine::PassTaker final : public GradTaker {
  public:
   PassTaker(Engine& engine, LinkedSum* sum) : engine_(engine), sum_(sum) {}
