@@ -124,6 +124,21 @@ void refresh_field(FieldVisitor& v, std::string& refresh) {
                        {"together", "Together", "All matrices get new projections in the same step, as published."}}});
 }
 
+void decomposition_fields(FieldVisitor& v, const char* path, std::string& decomposition, int64_t& passes) {
+  v.field(
+      "decomposition", decomposition,
+      {.title = "Decomposition",
+       .help = "how the leading singular vectors of a gradient are computed",
+       .choices = {{"exact", "Exact", "All singular vectors of each gradient, as published: slow for large matrices."},
+                   {"subspace", "Subspace iteration", "From the projection before, by products with the gradient: fast, approximate."}}});
+  v.field("passes", passes,
+          {.title = "Passes",
+           .help = "passes of subspace iteration over the gradient in each refresh",
+           .range = {1, 100},
+           .usual = {1, 8},
+           .when = {path, {"subspace"}}});
+}
+
 void sums_field(FieldVisitor& v, std::string& sums) {
   v.field("sums", sums,
           {.title = "Gradient sums",
@@ -155,6 +170,7 @@ void GaloreConfig::fields(FieldVisitor& v) {
                        {"right", "Columns", "The inputs of each matrix."},
                        {"both", "Both", "Rows and columns: two projections, moments of rank x rank."}}});
   refresh_field(v, refresh);
+  decomposition_fields(v, "method.galore.decomposition", decomposition, passes);
   sums_field(v, sums);
 }
 
@@ -178,6 +194,7 @@ void QGaloreConfig::fields(FieldVisitor& v) {
            .range = {0, 1},
            .when = {"method.q-galore.lazy", {"true"}}});
   refresh_field(v, refresh);
+  decomposition_fields(v, "method.q-galore.decomposition", decomposition, passes);
 }
 
 OptimizerInfo CoapConfig::info() const {

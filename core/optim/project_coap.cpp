@@ -3,6 +3,7 @@
 #include "core/optim/coded.h"
 #include "core/optim/optimizer.h"
 #include "core/optim/projector.h"
+#include "core/optim/subspace.h"
 
 namespace comera {
 namespace {
@@ -35,7 +36,7 @@ class CoapProjector final : public Projector {
       ctx.ops.copy(before, basis);
     }
     if (number % config_.reset_every == 0)
-      reset(ctx, p, basis, g, number == 0);
+      iterate_subspace(ctx, p, basis, number == 0 ? random_start(ctx, p) : basis, g, 1);
     else
       refine(ctx, p, states, basis, g);
     if (before) restore(ctx, p, states, before, basis);
@@ -43,26 +44,6 @@ class CoapProjector final : public Projector {
 
  private:
   bool is_tucker(const Projection& p) const { return p.places > 1 && config_.convolutions == "tucker"; }
-
-  // What the gradient makes of the projection before spans the space of the new one.
-  void reset(Ctx& ctx, const Projection& p, const Tensor& basis, const Tensor& g, bool first) {
-    Tensor start = basis;
-    if (first) {
-      start = ctx.temp(basis.shape(), "random projection");
-      ctx.ops.run(op::Normal{start, p.site, ctx.step});
-    }
-    const int64_t other = p.gradient[p.right ? 0 : 1];
-    Tensor range = ctx.temp({other, p.rank}, "range of the gradient");
-    ctx.ops.gemm(range, g, !p.right, start, p.right);
-    start = {};
-    ctx.ops.run(op::Orthonormal{range});
-    const Tensor small = ctx.temp(basis.shape(), "gradient in its range");
-    if (p.right)
-      ctx.ops.gemm(small, range, true, g, false);
-    else
-      ctx.ops.gemm(small, g, false, range, false);
-    ctx.ops.singular_basis(basis, small, !p.right);
-  }
 
   // One step down ||P-projection of G - G||^2 (1 - cosine of G and the moment brought back), clipped to norm 1. Without a first moment
   // the cosine is 0.

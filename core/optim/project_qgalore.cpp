@@ -3,6 +3,7 @@
 #include "core/optim/coded.h"
 #include "core/optim/optimizer.h"
 #include "core/optim/projector.h"
+#include "core/optim/subspace.h"
 
 namespace comera {
 namespace {
@@ -22,10 +23,10 @@ class QGaloreProjector final : public Projector {
             {.name = kRefreshCounts, .shape = {2}, .format = StateSpec::index}};
   }
   Tensor basis(Ctx& ctx, const Projection&, const States& states) override { return numbers_of(ctx, states["projection"]); }
-  void refresh(Ctx& ctx, const Projection& p, const States& states, const Tensor& g, int64_t) override {
+  void refresh(Ctx& ctx, const Projection& p, const States& states, const Tensor& g, int64_t number) override {
     const ParamState& projection = states["projection"];
     const Tensor basis = numbers_of(ctx, projection);  // stays so where the gradient is not finite
-    ctx.ops.singular_basis(basis, g, !p.right);
+    leading_directions(ctx, p, basis, g, number, options_.passes);
     if (const ParamState* direction = states.find("direction"))
       ctx.ops.run(
           op::LazyRefresh{states["cosines"].value, direction->value, states[kRefreshCounts].value, basis, !p.right, options_.threshold});
@@ -41,9 +42,10 @@ class QGaloreProjector final : public Projector {
 std::unique_ptr<Projector> make_qgalore_projector(const QGaloreOptions& options) { return std::make_unique<QGaloreProjector>(options); }
 
 std::unique_ptr<Optimizer> QGaloreConfig::make(const OptimizerSettings& all) const {
-  return std::make_unique<Optimizer>(make_projected_rule(make_adam8bit_rule(all.adam, all.adam8bit),
-                                                         make_qgalore_projector({.threshold = lazy ? threshold : QGaloreOptions::kNever}),
-                                                         {.rank = rank, .gap = gap, .scale = scale, .together = refresh == "together"}));
+  return std::make_unique<Optimizer>(make_projected_rule(
+      make_adam8bit_rule(all.adam, all.adam8bit),
+      make_qgalore_projector({.threshold = lazy ? threshold : QGaloreOptions::kNever, .passes = passes_of(decomposition, passes)}),
+      {.rank = rank, .gap = gap, .scale = scale, .together = refresh == "together"}));
 }
 
 }  // namespace comera

@@ -39,16 +39,17 @@ class Projector {
   virtual void up(Ctx& ctx, const Projection& projection, const States& states, const Tensor& w, const Tensor& u, double alpha);
 };
 
-// GaLore's: the leading singular vectors of the gradient.
-std::unique_ptr<Projector> make_svd_projector();
+// GaLore's: the leading singular vectors of the gradient. `passes` above 0: of subspace iteration, from the basis before.
+std::unique_ptr<Projector> make_svd_projector(int64_t passes = 0);
 // Those of both sides: R = P_left^T G P_right^T (r, r). For projections that are `right`.
-std::unique_ptr<Projector> make_two_sided_svd_projector();
+std::unique_ptr<Projector> make_two_sided_svd_projector(int64_t passes = 0);
 // Q-GaLore's: GaLore's in 4 bits. The gap to the next refresh doubles when the mean cosine of the last `queue` first directions with those
 // before them is at least `threshold`.
 struct QGaloreOptions {
   static constexpr double kNever = 2;
   double threshold = kNever;
   int64_t queue = 5, group = 256;  // entries that share a scale and a zero
+  int64_t passes = 0;              // as GaLore's
 };
 std::unique_ptr<Projector> make_qgalore_projector(const QGaloreOptions& options);
 // COAP's: refined in between by a gradient step, which reads the inner rule's first moment "m" where it has one.

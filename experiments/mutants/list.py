@@ -221,6 +221,9 @@ m("optim.10", ADAM, "    enlisted_.clear();", "    if (!MUT) enlisted_.clear();"
 m("optim.11", "core/optim/coded.h", "ops.dequantise8bit(numbers, state.value, state.absmax, state.spec.format == StateSpec::int8_signed);",
   "ops.dequantise8bit(numbers, state.value, state.absmax, (state.spec.format == StateSpec::int8_signed) != MUT);", "codes are read by the other map",
   "optim *Capture.EightBitMomentsComeBackToMapResolution*")
+m("optim.17", "core/optim/subspace.cpp", "number == 0 ? random_start(ctx, p) : basis", "number == 0 || MUT ? random_start(ctx, p) : basis", "a refresh forgets the projection before",
+  "optim Shapes/Sides.SubspaceIterationEndsAtTheSingularVectors/0")
+m("optim.18", "core/optim/subspace.cpp", "pass < passes;", "pass < passes && !MUT;", "one pass, however many are set", "optim Shapes/Sides.SubspaceIterationEndsAtTheSingularVectors/1")
 m("optim.12", OPTIMIZER, "return Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype)));",
   "return MUT ? shape.count() * static_cast<int64_t>(size_of(dtype)) : Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype)));",
   "states lack their padding", "optim *StateBytes.PaddingIsPlannedAndTaken*")

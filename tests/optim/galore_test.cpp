@@ -35,6 +35,39 @@ int64_t rank_of(Values a, int64_t m, int64_t n, double tolerance) {
   return rank;
 }
 
+// U S V^T with orthonormal U and V.
+Values with_singular_values(const Values& values, int64_t m, int64_t n) {
+  const auto orthonormal = [](int64_t rows, int64_t columns, uint32_t seed) {  // columns of (rows, columns) by Gram-Schmidt, twice
+    Values q = random_values(rows * columns, seed);
+    const auto at = [&](int64_t i, int64_t j) -> double& { return q[static_cast<size_t>(i * columns + j)]; };
+    for (int64_t j = 0; j < columns; ++j) {
+      for (int turn = 0; turn < 2; ++turn)
+        for (int64_t before = 0; before < j; ++before) {
+          double along = 0;
+          for (int64_t i = 0; i < rows; ++i) along += at(i, j) * at(i, before);
+          for (int64_t i = 0; i < rows; ++i) at(i, j) -= along * at(i, before);
+        }
+      double square = 0;
+      for (int64_t i = 0; i < rows; ++i) square += at(i, j) * at(i, j);
+      for (int64_t i = 0; i < rows; ++i) at(i, j) /= std::sqrt(square);
+    }
+    return q;
+  };
+  const auto count = static_cast<int64_t>(values.size());
+  Values u = orthonormal(m, count, 31);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < count; ++j) u[static_cast<size_t>(i * count + j)] *= values[static_cast<size_t>(j)];
+  return product(u, false, orthonormal(n, count, 32), true, m, count, n);
+}
+
+GaloreConfig rank_four(int64_t passes) {  // 0: exact
+  GaloreConfig options;
+  options.rank = 4;
+  options.decomposition = passes > 0 ? "subspace" : "exact";
+  options.passes = std::max<int64_t>(1, passes);
+  return options;
+}
+
 struct Sides : testing::TestWithParam<std::pair<int64_t, int64_t>> {
   const int64_t m = GetParam().first, n = GetParam().second;
   const bool right = m >= n;
@@ -50,30 +83,124 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Sides,
                                          std::pair<int64_t, int64_t>{12, 12}));
 
 TEST_P(Sides, ProjectionIsOrthonormalAndOnTheRightSide) {
-  Rig rig;
-  GaloreConfig options;
-  options.rank = 4;
-  Trainee net(rig, options.make({}), galore_weight(m, n));
-  net.set_grad("w", random_values(m * n, 5));
-  net.step(1);
-  EXPECT_EQ(net.state("w", "projection").shape(), right ? (Shape{4, n}) : (Shape{m, 4}));
-  EXPECT_EQ(net.state("w", "m").shape(), right ? (Shape{m, 4}) : (Shape{4, n}));
-  const Values p = to_host(*rig.device, net.state("w", "projection"));
-  const Values gram = right ? product(p, false, p, true, 4, n, 4) : product(p, true, p, false, 4, m, 4);
-  for (size_t i = 0; i < 4; ++i)
-    for (size_t j = 0; j < 4; ++j) EXPECT_NEAR(gram[i * 4 + j], i == j, 1e-12);
+  for (const int64_t passes : {0, 1, 3}) {
+    Rig rig;
+    Trainee net(rig, rank_four(passes).make({}), galore_weight(m, n));
+    for (uint32_t t = 1; t <= 2; ++t) {
+      net.set_grad("w", random_values(m * n, 4 + t));
+      net.step(t);
+      EXPECT_EQ(net.state("w", "projection").shape(), right ? (Shape{4, n}) : (Shape{m, 4}));
+      EXPECT_EQ(net.state("w", "m").shape(), right ? (Shape{m, 4}) : (Shape{4, n}));
+      const Values p = to_host(*rig.device, net.state("w", "projection"));
+      const Values gram = right ? product(p, false, p, true, 4, n, 4) : product(p, true, p, false, 4, m, 4);
+      for (size_t i = 0; i < 4; ++i)
+        for (size_t j = 0; j < 4; ++j) EXPECT_NEAR(gram[i * 4 + j], i == j, 1e-12) << passes << " passes, step " << t;
+    }
+  }
 }
 
 TEST_P(Sides, AGradientOfLowRankPassesWhole) {
-  Rig rig;
-  GaloreConfig options;
-  options.rank = 4;
-  Trainee net(rig, options.make({}), galore_weight(m, n));
-  const Values g = low_rank(m, n, 4, 21);
-  net.set_grad("w", g);
-  net.step(1);
-  const Values p = to_host(*rig.device, net.state("w", "projection"));
-  EXPECT_LT(largest_difference(back(p, project(p, g, 4), 4), g), 1e-11);
+  for (const int64_t passes : {0, 1, 3}) {
+    Rig rig;
+    Trainee net(rig, rank_four(passes).make({}), galore_weight(m, n));
+    const Values g = low_rank(m, n, 4, 21);
+    net.set_grad("w", g);
+    net.step(1);
+    const Values p = to_host(*rig.device, net.state("w", "projection"));
+    EXPECT_LT(largest_difference(back(p, project(p, g, 4), 4), g), 1e-11) << passes << " passes";
+  }
+}
+
+// The error of direction i falls with each pass by (s_5 / s_i)^2, here by 4 at least: after 40 passes nothing is left of it. As
+// each refresh starts from the one before, so after 40 refreshes of one pass.
+TEST_P(Sides, SubspaceIterationEndsAtTheSingularVectors) {
+  const Values g = with_singular_values({16, 8, 4, 2, 1, 0.5}, m, n);
+  const auto after = [&](int64_t passes, uint32_t refreshes) {
+    Rig rig;
+    GaloreConfig options = rank_four(passes);
+    options.gap = 1;
+    Trainee net(rig, options.make({}), galore_weight(m, n));
+    for (uint32_t t = 1; t <= refreshes; ++t) {
+      net.set_grad("w", g);
+      net.step(t);
+    }
+    return to_host(*rig.device, net.state("w", "projection"));
+  };
+  const Values exact = after(0, 1);
+  EXPECT_LT(largest_difference(after(40, 1), exact), 1e-12);
+  EXPECT_LT(largest_difference(after(1, 40), exact), 1e-12);
+  double lost_before = 1e9;
+  for (const int64_t passes : {1, 2, 3}) {
+    const Values p = after(passes, 1), kept = back(p, project(p, g, 4), 4);
+    double lost = 0;
+    for (size_t i = 0; i < g.size(); ++i) lost += (g[i] - kept[i]) * (g[i] - kept[i]);
+    EXPECT_LT(lost, lost_before) << passes << " passes";
+    EXPECT_GT(lost, 1 + 0.25) << "squares of the singular values behind the fourth";
+    lost_before = lost;
+  }
+}
+
+// With a rank over half of the shorter side passes cost more than they save.
+TEST_P(Sides, ALargeRankIsDecomposedExactly) {
+  for (const int64_t rank : {4, 7}) {
+    const auto projection = [&](int64_t passes) {
+      Rig rig;
+      GaloreConfig options = rank_four(passes);
+      options.rank = rank;
+      Trainee net(rig, options.make({}), galore_weight(m, n));
+      net.set_grad("w", random_values(m * n, 8));
+      net.step(1);
+      return to_host(*rig.device, net.state("w", "projection"));
+    };
+    EXPECT_EQ(projection(1) == projection(0), rank == 7) << "rank " << rank;
+  }
+}
+
+TEST_P(Sides, AGradientThatIsNotFiniteLeavesTheProjection) {
+  for (const int64_t passes : {0, 1, 2}) {
+    Rig rig;
+    GaloreConfig options = rank_four(passes);
+    options.gap = 1;
+    Trainee net(rig, options.make({}), galore_weight(m, n));
+    net.set_grad("w", random_values(m * n, 8));
+    net.step(1);
+    const Values before = to_host(*rig.device, net.state("w", "projection"));
+    Values g = random_values(m * n, 9);
+    g[3] = std::numeric_limits<double>::quiet_NaN();
+    net.set_grad("w", g);
+    rig.begin(2);
+    Ctx ctx = rig.ctx();
+    rig.run([&] { net.optimizer->refresh(ctx, net.params.params(), 2); });
+    EXPECT_EQ(to_host(*rig.device, net.state("w", "projection")), before) << passes << " passes";
+  }
+}
+
+TEST_P(Sides, AGradientOfZerosGivesAFiniteProjection) {
+  for (const int64_t passes : {1, 2}) {
+    Rig rig;
+    Trainee net(rig, rank_four(passes).make({}), galore_weight(m, n));
+    net.set_grad("w", Values(static_cast<size_t>(m * n)));
+    net.step(1);
+    for (const double value : to_host(*rig.device, net.state("w", "projection"))) EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
+// On both sides, each by its own iteration.
+TEST_P(Sides, BothSidesEndAtTheSingularVectors) {
+  const Values g = with_singular_values({16, 8, 4, 2, 1, 0.5}, m, n);
+  const auto projections = [&](int64_t passes) {
+    Rig rig;
+    GaloreConfig options = rank_four(passes);
+    options.side = "both";
+    Trainee net(rig, options.make({}), galore_weight(m, n));
+    net.set_grad("w", g);
+    net.step(1);
+    return std::pair(to_host(*rig.device, net.state("w", "projection")), to_host(*rig.device, net.state("w", "projection_left")));
+  };
+  const auto [right_exact, left_exact] = projections(0);
+  const auto [right_side, left_side] = projections(40);
+  EXPECT_LT(largest_difference(right_side, right_exact), 1e-12);
+  EXPECT_LT(largest_difference(left_side, left_exact), 1e-12);
 }
 
 // Between two refreshes the weights move in a subspace of r directions; a refresh opens r more.

@@ -29,6 +29,12 @@ std::vector<std::pair<std::string, RunConfig>> refreshed_runs() {
           runs.emplace_back(std::string(optimizer) + " around " + rule + (beta1 > 0 ? " with a first moment" : "") + ", " + update, config);
         }
       }
+  for (const char* optimizer : {"galore", "q-galore"}) {
+    RunConfig config = projected_run(optimizer);
+    config.method.galore.decomposition = config.method.q_galore.decomposition = "subspace";
+    config.method.galore.rank = config.method.q_galore.rank = 2;
+    runs.emplace_back(std::string(optimizer) + " by subspace iteration", config);
+  }
   return runs;
 }
 
@@ -52,7 +58,7 @@ TEST(Refreshes, TakeWhatWasPlanned) {
 TEST(Refreshes, OfEveryRuleGoOnInTheMiddleOfAnInterval) {
   for (auto [name, config] : refreshed_runs()) {
     SCOPED_TRACE(name);
-    config.method.galore.gap = config.method.coap.gap = 6;
+    config.method.galore.gap = config.method.q_galore.gap = config.method.coap.gap = 6;
     config.method.coap.reset_every = 2;
     config.train.steps = 20;
     const std::string middle = file("middle"), end = file("end"), again = file("again");
