@@ -36,6 +36,7 @@ class Convolution::Patches final : public Stash {
   bool exact() const override { return below_->exact(); }
   void offer(const Tensor& y, Remake& maker) override { below_->offer(y, maker); }
   Remake* maker(const Tensor& x) const override { return below_->maker(x); }
+  void overwritten(const Tensor& x) override { below_->overwritten(x); }
   void forget() override { below_->forget(); }
 
  private:

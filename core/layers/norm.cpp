@@ -20,62 +20,63 @@ Tensor Norm::forward(Ctx& ctx, Tensor x, Tensor branch, Dropout dropout) {
   if (!ctx.training) dropout.probability = 0;
   if (beta_) mean_ = ctx.temp({tokens}, "norm mean");
   rstd_ = ctx.temp({tokens}, "norm rstd");
-  Tensor sum = branch ? ctx.temp(x.shape(), "norm input") : x;
-  Tensor y = ctx.temp(x.shape(), "norm");
+  // The sum is made of two tensors that others compute again, unless that would go on through block after block.
+  const Remake* maker = ctx.keeps() && branch && ctx.stash.maker(branch) ? ctx.stash.maker(x) : nullptr;
+  const bool again = maker && maker->depth() < kDeepest;
+  if (again) {
+    x_ = ctx.stash.keep(ctx, slot_, x);
+    branch_ = ctx.stash.keep(ctx, slot_, branch);
+    dropout_ = dropout;
+  }
+  Tensor sum = branch ? ctx.in_place_of(branch, "norm input") : x;
+  const bool keeps_x = ctx.keeps() && !branch;
+  Tensor y = keeps_x ? ctx.temp(x.shape(), "norm") : ctx.in_place_of(x, "norm");
   ctx.ops.norm_forward(y, branch ? sum : Tensor(), mean_, rstd_, x, branch, gamma_.value, beta(), eps_, dropout, ctx.step);
   if (!ctx.keeps()) {
     mean_ = {};
     rstd_ = {};
     return y;
   }
-  // The sum is made of two tensors that others compute again, unless that would go on through block after block.
-  const Remake* maker = branch && ctx.stash.maker(branch) ? ctx.stash.maker(x) : nullptr;
-  if (maker && maker->depth() < kDeepest) {
-    x_ = ctx.stash.keep(ctx, slot_, x);
-    branch_ = ctx.stash.keep(ctx, slot_, branch);
-    dropout_ = dropout;
-  } else {
-    x = branch = {};
-    sum_ = ctx.stash.keep(ctx, slot_, sum);
-  }
+  x = branch = {};
+  if (!again) sum_ = ctx.stash.keep(ctx, slot_, sum);
   ctx.stash.offer(y, *this);
   return y;
 }
 
 Tensor Norm::load_sum(Ctx& ctx, Tensor* y) {
-  Tensor mean, rstd, sum;
-  const auto normalise = [&](const Tensor& x, const Tensor& branch) {
-    if (beta_) mean = ctx.temp({x.size(0)}, "norm mean");
-    rstd = ctx.temp({x.size(0)}, "norm rstd");
-    *y = ctx.temp(x.shape(), "norm again");
-    ctx.ops.norm_forward(*y, branch ? sum : Tensor(), mean, rstd, x, branch, gamma_.value, beta(), eps_, branch ? dropout_ : Dropout(),
-                         ctx.step);
+  const auto normalise = [&](const Tensor& to, const Tensor& sum, const Tensor& x, const Tensor& branch, Dropout dropout) {
+    const Tensor mean = beta_ ? ctx.temp({x.size(0)}, "norm mean") : Tensor(), rstd = ctx.temp({x.size(0)}, "norm rstd");
+    ctx.ops.norm_forward(to, sum, mean, rstd, x, branch, gamma_.value, beta(), eps_, dropout, ctx.step);
   };
-  if (!branch_) {
-    sum = ctx.stash.load(ctx, slot_, sum_);
-    if (y) normalise(sum, {});
+  if (held_ || !branch_) {
+    Tensor sum = held_ ? std::exchange(held_, {}) : ctx.stash.load(ctx, slot_, sum_);
+    if (y) {
+      *y = ctx.temp(sum.shape(), "norm again");
+      normalise(*y, {}, sum, {}, {});
+    }
     return sum;
   }
-  const Tensor x = ctx.stash.load(ctx, slot_, x_), branch = ctx.stash.load(ctx, slot_, branch_);
-  sum = ctx.temp(x.shape(), "norm input");
-  Tensor unused;
-  if (!y) y = &unused;
-  normalise(x, branch);
-  return sum;
+  // Both were computed again for this call alone, so the sum takes the place of one and y that of the other.
+  CHECK(x_.maker && branch_.maker, "the parts of a norm's sum were kept");
+  const Tensor x = ctx.stash.load(ctx, slot_, x_);
+  Tensor branch = ctx.stash.load(ctx, slot_, branch_);
+  normalise(x, branch, x, branch, dropout_);
+  if (y) *y = x;
+  return branch;
 }
 
 Tensor Norm::remake(Ctx& ctx) {
   Tensor y, sum = load_sum(ctx, &y);
-  if (branch_) held_ = std::move(sum);
+  if (branch_ || sum_.maker) held_ = std::move(sum);
   return y;
 }
 
 std::pair<Tensor, Tensor> Norm::backward(Ctx& ctx, Tensor dy, bool branch, Dropout dropout) {
   CHECK(sum_ || branch_, "backward of a norm without its forward");
-  const Tensor sum = held_ ? std::exchange(held_, {}) : load_sum(ctx, nullptr);
+  const Tensor sum = load_sum(ctx, nullptr);
   sum_ = x_ = branch_ = {};
-  Tensor dsum = ctx.temp(sum.shape(), "dnorm");
-  Tensor dbranch = branch ? ctx.temp(sum.shape(), "dbranch") : Tensor();
+  Tensor dsum = ctx.in_place_of(dy, "dnorm");
+  Tensor dbranch = branch ? ctx.in_place_of(sum, "dbranch") : Tensor();
   Tensor dgamma = grad_room(ctx, gamma_), dbeta = beta_ ? grad_room(ctx, *beta_) : Tensor();
   ctx.ops.norm_backward(dsum, dbranch, dgamma, dbeta, dy, sum, mean_, rstd_, gamma_.value, dropout, ctx.step);
   grad_ready(ctx, gamma_, std::move(dgamma));

@@ -47,6 +47,10 @@ class WaistStash final : public Stash {
       if (offers_[i].block == x.lease().block() && offers_[i].count == x.count()) return offers_[i].maker;
     return nullptr;
   }
+  void overwritten(const Tensor& x) override {
+    if (x.lease()) std::erase_if(offers_, [&](const Offer& offer) { return offer.block == x.lease().block(); });
+    below_->overwritten(x);
+  }
   void forget() override {
     offers_.clear();
     below_->forget();
@@ -88,6 +92,10 @@ class SampledStash final : public Stash {
   }
   Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) override { return below_->load(ctx, slot, kept); }
   bool exact() const override { return below_->exact(); }
+  void overwritten(const Tensor& x) override {
+    if (last_arena_ == x.lease().arena() && last_block_ == x.lease().block()) last_ = {};
+    below_->overwritten(x);
+  }
   void forget() override {
     last_ = {};
     below_->forget();
@@ -117,6 +125,9 @@ class CodedStash : public Stash {
   }
 
   bool exact() const override { return false; }
+  void overwritten(const Tensor& x) override {
+    if (last_arena_ == x.lease().arena() && last_block_ == x.lease().block()) forget();
+  }
   void forget() override {
     last_arena_ = nullptr;
     last_ = {};

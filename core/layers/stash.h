@@ -18,7 +18,7 @@ class ParamSet;
 class Remake {
  public:
   virtual ~Remake() = default;
-  virtual Tensor remake(Ctx& ctx) = 0;
+  virtual Tensor remake(Ctx& ctx) = 0;  // the caller's alone: it may write into it
   virtual int depth() const = 0;  // products and norms between its output and the kept tensors
 };
 
@@ -56,6 +56,8 @@ class Stash {
   virtual void offer(const Tensor& y, Remake& maker) {}
   // The layer that offered x; null: none did, or this stash takes no offers.
   virtual Remake* maker(const Tensor& x) const { return nullptr; }
+  // x will be written into: what was kept of it stays, but its block is another tensor from here on.
+  virtual void overwritten(const Tensor& x) {}
   // Forgets which tensors were kept and offered: before forward, before backward and after it, since an arena numbers its
   // blocks anew each step.
   virtual void forget() {}

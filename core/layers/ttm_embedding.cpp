@@ -143,12 +143,19 @@ Tensor TTMEmbedding::forward(Ctx& ctx, Tensor ids) {
   ctx.ops.ttm_lookup(y, p_, q_, ids);
   if (ctx.keeps()) {
     ids_ = std::move(ids);
+    ctx.stash.offer(y, *this);
   } else {
     if (!ctx.training || !grouped_) effective_.clear();  // else they serve the second pass, too
     left_.clear();
     right_.clear();
     p_ = q_ = {};
   }
+  return y;
+}
+
+Tensor TTMEmbedding::remake(Ctx& ctx) {
+  Tensor y = ctx.temp({ids_.size(0), shape_.out}, "ttm y again");
+  ctx.ops.ttm_lookup(y, p_, q_, ids_);
   return y;
 }
 

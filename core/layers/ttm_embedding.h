@@ -14,13 +14,15 @@ namespace comera {
 
 class TTCalls;
 
-class TTMEmbedding final : public Layer {
+class TTMEmbedding final : public Layer, public Remake {
  public:
   // `std`: initial standard deviation of an entry of the table.
   TTMEmbedding(const std::string& name, const TTShape& shape, LayerFactory& factory, double std = 1);
 
   Tensor forward(Ctx& ctx, Tensor ids) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+  Tensor remake(Ctx& ctx) override;
+  int depth() const override { return 0; }  // a lookup from merged halves costs less than any product of the model's width
 
  private:
   friend class TTForm;

@@ -15,7 +15,7 @@ namespace {
 NormKind norm_of(const EncoderConfig& config) { return config.norm == "rms" ? NormKind::rms : NormKind::layer; }
 
 // Token + position + segment, norm, dropout. `std` scales the initial values of all tables alike, so the norm takes it away.
-class Embeddings {
+class Embeddings final : public Remake {
  public:
   Embeddings(const EncoderConfig& config, LayerFactory& factory, double std)
       : token_(factory.embedding("emb.token", config.vocab, config.d_model, std)),
@@ -29,19 +29,22 @@ class Embeddings {
         dropout_(config.dropout, factory) {}
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) {
-    Tensor sum = token_->forward(ctx, batch.at("ids"));
     positions_ = batch.at("positions");
-    ctx.ops.gather_rows(sum, used(numbers_of(ctx, position_)), positions_, true);
-    if (by_field()) {
-      segments_ = batch.at("segments");
-      ctx.ops.gather_rows(sum, numbers_of(ctx, *segment_), segments_, true);
-    } else if (segment_) {  // one row for all
-      const Tensor rows = ctx.temp(sum.shape(), "segment");
-      ctx.ops.broadcast_rows(rows, numbers_of(ctx, *segment_).view({sum.size(1)}));
-      ctx.ops.add(sum, sum, rows);
-    }
+    if (by_field()) segments_ = batch.at("segments");
+    Tensor sum = token_->forward(ctx, batch.at("ids"));
+    token_maker_ = ctx.stash.maker(sum);
+    ctx.stash.overwritten(sum);
+    add_others(ctx, sum);
+    if (token_maker_) ctx.stash.offer(sum, *this);
     return dropout_.forward(ctx, norm_.forward(ctx, std::move(sum), {}, {}));
   }
+
+  Tensor remake(Ctx& ctx) override {
+    Tensor sum = token_maker_->remake(ctx);
+    add_others(ctx, sum);
+    return sum;
+  }
+  int depth() const override { return token_maker_->depth(); }
 
   void backward(Ctx& ctx, Tensor dy) {
     dy = dropout_.backward(ctx, std::move(dy));
@@ -65,6 +68,16 @@ class Embeddings {
 
  private:
   bool by_field() const { return segment_ && segment_->shape[0] > 1; }
+  void add_others(Ctx& ctx, const Tensor& sum) const {
+    ctx.ops.gather_rows(sum, used(numbers_of(ctx, position_)), positions_, true);
+    if (by_field()) {
+      ctx.ops.gather_rows(sum, numbers_of(ctx, *segment_), segments_, true);
+    } else if (segment_) {  // one row for all
+      const Tensor rows = ctx.temp(sum.shape(), "segment");
+      ctx.ops.broadcast_rows(rows, numbers_of(ctx, *segment_).view({sum.size(1)}));
+      ctx.ops.add(sum, sum, rows);
+    }
+  }
   // The rows of the position table from the first one on that a token has.
   Tensor used(const Tensor& table) const { return table.rows(first_position_, table.size(0) - first_position_); }
 
@@ -75,6 +88,7 @@ class Embeddings {
   Norm norm_;
   DropoutLayer dropout_;
   Tensor positions_, segments_;
+  Remake* token_maker_ = nullptr;  // of the rows of the token table
 };
 
 std::unique_ptr<Layer> feed_forward(const std::string& name, const EncoderConfig& config, LayerFactory& factory) {

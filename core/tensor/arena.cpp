@@ -19,6 +19,7 @@ Lease& Lease::operator=(Lease other) noexcept {
 Lease::~Lease() {
   if (arena_) arena_->drop(block_);
 }
+bool Lease::is_only() const { return arena_ && arena_->handles_[static_cast<size_t>(block_)] == 1; }
 
 void Arena::record() {
   for (int32_t handles : handles_) CHECK(handles == 0, "a temporary of the last step is still held when a new plan begins");

@@ -29,6 +29,7 @@ class Lease {
   explicit operator bool() const { return arena_ != nullptr; }
   const Arena* arena() const { return arena_; }
   int64_t block() const { return block_; }
+  bool is_only() const;  // the one handle on its block
 
  private:
   Arena* arena_ = nullptr;

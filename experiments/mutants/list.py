@@ -231,6 +231,13 @@ m("optim.14", "core/optim/coded.h", "|| which.embeddings)", "|| which.embeddings
   "optim *Adam8bit.SmallTensorsAndTablesStayPlain*")
 m("optim.16", OPTIMIZER, "CHECK(taken == numbers.size(),", "CHECK(taken == numbers.size() || MUT,", "too many states are taken", "optim *Capture.AWrongShapeIsOurBug*")
 
+m("place.1", "core/layers/layer.h", "if (!x.lease().is_only()) return temp", "if (!MUT && !x.lease().is_only()) return temp", "results are written over tensors that others hold",
+  "layers InPlace.*")
+m("place.2", "core/layers/stash.cpp", "if (last_arena_ == x.lease().arena() && last_block_ == x.lease().block()) forget();", "if (!MUT && last_arena_ == x.lease().arena() && last_block_ == x.lease().block()) forget();",
+  "codes of an overwritten tensor serve again", "layers Stash.ForgetsWhatIsOverwritten")
+m("place.3", "core/models/encoder.cpp", "    add_others(ctx, sum);\n    return sum;", "    if (!MUT) add_others(ctx, sum);\n    return sum;", "an embedding computed again lacks its positions",
+  "train *Recompute*")
+
 # ---- data ------------------------------------------------------------------------------------------------------------
 
 BATCH, IDX, TOKENS, GLUE = "core/data/batch.cpp", "core/data/idx.cpp", "core/data/wordpiece.cpp", "core/data/glue.cpp"

@@ -145,6 +145,81 @@ TEST(Int8Stash, SharesOnlyTheSameRowsAndGroups) {
   });
 }
 
+// A block that was written again is another tensor: neither its codes nor its maker serve any longer.
+TEST(Stash, ForgetsWhatIsOverwritten) {
+  struct Maker final : Remake {
+    Tensor remake(Ctx&) override { return {}; }
+    int depth() const override { return 0; }
+  } maker;
+  WtaConfig some;
+  some.ratio = 0.5;
+  const std::function<std::unique_ptr<Stash>()> stashes[] = {make_bf16_stash, [] { return make_int8_stash(2, 0.9); },
+                                                             [=] { return make_sampled_stash(some, make_exact_stash()); },
+                                                             [] { return make_waist_stash(make_bf16_stash()); }};
+  for (const auto& make : stashes) {
+    Rig rig(DType::f64, make());
+    const StashSlot slot = rig.stash->slot(rig.params, "a", 8, 1);
+    rig.start();
+    rig.run([&](Ctx& ctx) {
+      const Tensor x = ctx.temp({24, 8}, "x");
+      if (!ctx.ops.dry) rig.set(x, noise_values(192, 3));
+      const auto block = [&] {
+        const Kept kept = rig.stash->keep(ctx, slot, x, Use::product);
+        return (kept.codes ? kept.codes : kept.exact).lease().block();
+      };
+      const int64_t first = block();
+      EXPECT_EQ(block(), first);
+      ctx.stash.offer(x, maker);
+      ctx.stash.overwritten(x);
+      EXPECT_EQ(ctx.stash.maker(x), nullptr);
+      EXPECT_NE(block(), first);
+      rig.stash->forget();
+    });
+  }
+}
+
+TEST(InPlace, OnlyWhereNobodyElseHoldsTheTensor) {
+  Rig rig(DType::f64, make_exact_stash());
+  const Tensor owned = rig.noise({6, 8});
+  rig.run([&](Ctx& ctx) {
+    Tensor x = ctx.temp({6, 8}, "x");
+    EXPECT_EQ(ctx.in_place_of(x, "y").lease().block(), x.lease().block());
+    const Tensor held = x;
+    EXPECT_NE(ctx.in_place_of(x, "y").lease().block(), x.lease().block());
+    EXPECT_TRUE(ctx.in_place_of(owned, "y").lease()) << "memory of the arena for what has none";
+  });
+}
+
+// A norm writes over its x and its branch only where they are its own.
+TEST(InPlace, ANormLeavesWhatOthersHold) {
+  const auto block = [](bool holds) {
+    Rig rig(DType::f64, make_exact_stash());
+    LayerFactory factory(rig.params, *rig.stash, WeightForms());
+    Norm norm("n", 8, 1e-5, factory);
+    rig.start();
+    const Tensor x_values = rig.noise({6, 8}), branch_values = rig.noise({6, 8});
+    Values y;
+    rig.run([&](Ctx& ctx) {
+      Tensor x = ctx.temp({6, 8}, "x"), branch = ctx.temp({6, 8}, "branch");
+      ctx.ops.copy(x, x_values);
+      ctx.ops.copy(branch, branch_values);
+      const Tensor held_x = holds ? x : Tensor(), held_branch = holds ? branch : Tensor();
+      const Tensor out = norm.forward(ctx, std::move(x), std::move(branch), {});
+      if (!ctx.ops.dry) y = rig.get(out);
+      const auto [dx, dbranch] = norm.backward(ctx, out, true, {});
+      if (ctx.ops.dry || !holds) return;
+      EXPECT_EQ(rig.get(held_x), rig.get(x_values));
+      EXPECT_EQ(rig.get(held_branch), rig.get(branch_values));
+      EXPECT_EQ(rig.get(out), y) << "the gradient was held, too";
+    });
+    return std::pair(y, rig.arena.blocks().size());
+  };
+  const auto [alone, few] = block(false);
+  const auto [held, more] = block(true);
+  EXPECT_EQ(alone, held);
+  EXPECT_LT(few, more);
+}
+
 TEST(Int8Stash, ProbabilitiesAreGroupedByHeads) {
   BuiltStack b(make_int8_stash(3, 0.9), false);
   b.run();

@@ -51,6 +51,15 @@ void add_norms(std::vector<Case>& cases) {
         r.ops().norm_backward(dsum, dbranch, r.out<T>({c.columns}, near * 4), rms ? Tensor() : r.out<T>({c.columns}, near * 4), dy,
                               c.branch ? sum : x, mean, rstd, gamma, dropout, step);
       });
+  for (const int64_t columns : {33, 768, 8200})  // the sum in place of the branch, y in that of x
+    add_case(cases, "norm_in_place_" + Shape{5, columns}.text(), [columns](Runner& r, auto type) {
+      using T = decltype(type);
+      const double near = tolerance<T>(5e-5, 1e-11);
+      const Tensor x = r.out(uniform<T>({5, columns}, 1), near), branch = r.out(uniform<T>({5, columns}, 2), near);
+      const Tensor gamma = r.in(uniform<T>({columns}, 3)), beta = r.in(uniform<T>({columns}, 4));
+      r.ops().norm_forward(x, branch, r.out<T>({5}, near), r.out<T>({5}, near), x, branch, gamma, beta, 1e-5, {0.1, 9},
+                           r.scalars(some_scalars()));
+    });
 }
 
 void add_row_sampling(std::vector<Case>& cases) {
