@@ -80,16 +80,15 @@ void length_fields(TrainConfig& c, FieldVisitor& v) {
           {.title = "Micro-batches",
            .help = "parts of a batch, computed one after another; their gradients are summed, activations take the memory of one part",
            .range = {1, 65536}});
-  v.field(
-      "sync_every", c.sync_every,
-      {.title = "Average every",
-       .symbol = "H",
-       .unit = "steps",
-       .help = "steps that each process makes with gradients of its own part of the batch, before all continue with the mean weights; "
-               "1: they share the gradients of every step",
-       .more = "There is one process for each micro-batch: those of mpirun -n P, or threads of this one. The mean is taken before "
+  v.field("sync_every", c.sync_every,
+          {.title = "Average every",
+           .symbol = "H",
+           .unit = "steps",
+           .help = "steps that each process makes with gradients of its own part of the batch, before all continue with the mean weights; "
+                   "1: they share the gradients of every step",
+           .more = "There is one process for each micro-batch: those of mpirun -n P, or threads of this one. The mean is taken before "
                    "evaluations, checkpoints, edits and cuts of ranks, too.",
-       .range = {1, 1e6}});
+           .range = {1, 1e6}});
   v.field("clip_norm", c.clip_norm,
           {.title = "Gradient norm limit",
            .help = "gradients are scaled down to this Euclidean norm of all gradients together; 0: never",
@@ -273,11 +272,15 @@ Json config_to_json(const RunConfig& config) {
 RunConfig config_from_json(const Json& json, const std::string& source_name) {
   RunConfig config;
   std::vector<Problem> problems;
-  // A run that was stored before refreshes were staggered goes on as it began.
-  if (const Json galore =
-          json.is_object() && json.contains("method") && json["method"].is_object() ? json["method"].value("galore", Json()) : Json();
-      galore.contains("gap") && !galore.contains("refresh"))
-    config.method.galore.refresh = "together";
+  // A run that was stored before refreshes were staggered, or computed by subspace iteration, goes on as it began.
+  const auto lacks = [&](const char* group, const char* key) {
+    const Json of_group =
+        json.is_object() && json.contains("method") && json["method"].is_object() ? json["method"].value(group, Json()) : Json();
+    return of_group.contains("gap") && !of_group.contains(key);
+  };
+  if (lacks("galore", "refresh")) config.method.galore.refresh = "together";
+  if (lacks("galore", "decomposition")) config.method.galore.decomposition = "exact";
+  if (lacks("q-galore", "decomposition")) config.method.q_galore.decomposition = "exact";
   // And one that was stored before there was a holdout has none.
   if (json.is_object() && json.contains("data") && json["data"].is_object() && json["data"].contains("validation_rows") &&
       !json["data"].contains("holdout"))

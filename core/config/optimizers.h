@@ -41,12 +41,12 @@ struct Adam8bitConfig {
 struct GaloreConfig {
   int64_t rank = 128, gap = 200;
   double scale = 0.25;
-  std::string rule = "adam";            // adam | adam8bit | adafactor: the rule inside, with the settings of its own group
-  std::string side = "shorter";         // shorter | longer | left | right | both
-  std::string refresh = "staggered";    // staggered | together
-  std::string sums = "full";            // full | projected: of gradients over micro-batches
-  std::string decomposition = "exact";  // exact | subspace: how projections are computed
-  int64_t passes = 2;                   // of subspace iteration
+  std::string rule = "adam";               // adam | adam8bit | adafactor: the rule inside, with the settings of its own group
+  std::string side = "shorter";            // shorter | longer | left | right | both
+  std::string refresh = "staggered";       // staggered | together
+  std::string sums = "full";               // full | projected: of gradients over micro-batches
+  std::string decomposition = "subspace";  // exact | subspace: how projections are computed
+  int64_t passes = 1;                      // of subspace iteration
   OptimizerInfo info() const;
   void fields(FieldVisitor& v);
   std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
@@ -56,9 +56,9 @@ struct QGaloreConfig {
   double scale = 0.25;
   bool lazy = true;  // refreshes of a projection that moves little become rarer
   double threshold = 0.4;
-  std::string refresh = "staggered";    // staggered | together
-  std::string decomposition = "exact";  // as GaLore's
-  int64_t passes = 2;
+  std::string refresh = "staggered";       // staggered | together
+  std::string decomposition = "subspace";  // as GaLore's
+  int64_t passes = 1;
   OptimizerInfo info() const;
   void fields(FieldVisitor& v);
   std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;

@@ -28,6 +28,7 @@ void follows_published_adafactor(const std::string& path, DType dtype) {
   rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay");
   GaloreConfig galore;
   if (projected) {
+    galore.decomposition = "exact";
     galore.rank = golden_setting<int64_t>(file, "rank");
     galore.scale = golden_setting<double>(file, "scale");
     galore.rule = "adafactor";

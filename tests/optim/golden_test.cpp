@@ -45,6 +45,7 @@ struct Replay {
 
   GaloreConfig galore_options() {
     GaloreConfig options;
+    options.decomposition = "exact";
     options.rank = golden_setting<int64_t>(file, "rank");
     options.gap = gap = golden_setting<int64_t>(file, "gap");
     options.scale = golden_setting<double>(file, "scale");
@@ -189,6 +190,7 @@ TEST(Golden, GaloreLayerByLayer) {
       const int64_t steps = file.entry("x").shape[0], rows = file.entry("x").shape[1];
       const auto betas = golden_setting<std::vector<double>>(file, "betas");
       GaloreConfig options;
+      options.decomposition = "exact";
       options.rank = golden_setting<int64_t>(file, "rank");
       options.scale = golden_setting<double>(file, "scale");
       Rig rig(dtype);

@@ -50,5 +50,18 @@ TEST(LoadConfig, RefreshesOfAStoredRunAreNotStaggeredLater) {
   EXPECT_EQ(config_from_json(stored, "stored").method.galore.refresh, "together");
 }
 
+TEST(LoadConfig, AStoredRunKeepsItsExactDecomposition) {
+  for (const char* optimizer : {"galore", "q-galore"}) {
+    const auto decomposition = [&](const Json& json) {
+      const RunConfig config = config_from_json(json, "stored");
+      return std::string(optimizer) == "galore" ? config.method.galore.decomposition : config.method.q_galore.decomposition;
+    };
+    Json stored = config_to_json(load_config("demo", {std::string("method.optimizer=") + optimizer}));
+    EXPECT_EQ(decomposition(stored), "subspace");
+    stored["method"][optimizer].erase("decomposition");
+    EXPECT_EQ(decomposition(stored), "exact");
+  }
+}
+
 }  // namespace
 }  // namespace comera::test
