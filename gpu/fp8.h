@@ -80,7 +80,7 @@ struct Fp8Codes {
     const auto write = [&](int64_t row, int64_t term, const Four<float>& values) {
       Four<uint8_t> out;
       for (int l = 0; l < 4; ++l) out.v[l] = e4m3_of(values.v[l] * factor);
-      four_at(codes + row * padded_k + term) = out;
+      store_four(codes + row * padded_k + term, out);
     };
     if (of.term_step == 1) {
       const int64_t fours = padded_k / 4;

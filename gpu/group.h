@@ -82,6 +82,15 @@ template <class T>
 HD Four<T>& four_at(T* x) {
   return *reinterpret_cast<Four<T>*>(x);
 }
+// x[0 .. 3] = four in global memory, in one access: nvcc 13.0 makes four stores of most of those that follow each other.
+template <class T>
+KERNEL void store_four(T* x, const Four<T>& four) {
+#ifdef __CUDA_ARCH__
+  if constexpr (std::is_same_v<T, float>)
+    return __stwb(reinterpret_cast<float4*>(x), make_float4(four.v[0], four.v[1], four.v[2], four.v[3]));
+#endif
+  *reinterpret_cast<Four<T>*>(x) = four;
+}
 // Whether each row of these matrices can be accessed as Four: `columns` a multiple of 4, memory aligned. Null ones are skipped.
 template <class... T>
 bool of_fours(int64_t columns, const T*... matrices) {
@@ -99,7 +108,7 @@ KERNEL Four<T> read_four(const T* x, int64_t i, int64_t count, bool whole) {
 template <class T>
 KERNEL void write_four(T* x, int64_t i, int64_t count, bool whole, const Four<T>& four) {
   if (whole) {
-    four_at(x + i) = four;
+    store_four(x + i, four);
     return;
   }
   for (int l = 0; l < 4; ++l)

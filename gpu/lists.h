@@ -111,7 +111,8 @@ struct SmallCopies {
     each_piece(g, list, [&](const CopyEntry<T>& p, const Range& of) {
       const MatIndex to{p.cols, p.to_ld}, from{p.cols, p.from_ld};
       if (p.by_four)
-        return each_four(g, of.end - of.begin, [&](int64_t i) { four_at(p.to + to(of.begin + i)) = four_at(p.from + from(of.begin + i)); });
+        return each_four(g, of.end - of.begin,
+                         [&](int64_t i) { store_four(p.to + to(of.begin + i), four_at(p.from + from(of.begin + i))); });
       for (int64_t first = of.begin + g.thread(); first < of.end; first += 4 * g.threads()) {  // four reads before four writes
         T values[4] = {};
         for (int l = 0; l < 4; ++l)

@@ -30,7 +30,7 @@ struct NormForward {
       }
     each_held<kHeld>(g, held, [&](int s, int64_t j) {
       for (int l = 0; l < 4; ++l) kept[s].v[l] += words.apply(more[s].v[l], keeps >> 4 * s, l);
-      four_at(sum + first + j) = kept[s];
+      store_four(sum + first + j, kept[s]);
     });
     each_further(g, whole ? kHeld : 0, columns, [&](int64_t j) {
       Four<T> a = read_four(x + first, j, columns, whole);
@@ -176,8 +176,8 @@ struct NormBackward {
         write_row(g, words, row, d, xhat, centred ? part.a / count : T(0), part.b / count);
       }
       each_held<kHeld>(g, held, [&](int s, int64_t j) {
-        four_at(dgamma + j) = of_gamma[s];
-        if (centred) four_at(dbeta + j) = of_beta[s];
+        store_four(dgamma + j, of_gamma[s]);
+        if (centred) store_four(dbeta + j, of_beta[s]);
       });
     }
   }

@@ -87,7 +87,7 @@ struct WaistTiles {
   template <class Strip>
   KERNEL static void store(Strip& strip, float* to, int64_t first, int64_t rows) {
     strip.each_four([&](int row, int column, int, const Four<float>& four) {
-      if (first + row < rows) four_at(to + (first + row) * kThin + column) = four;
+      if (first + row < rows) store_four(to + (first + row) * kThin + column, four);
     });
   }
 };

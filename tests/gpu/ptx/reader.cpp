@@ -428,7 +428,7 @@ class Reader {
         made.count = 2;
       else if (parts[k] == "v4")
         made.count = 4;
-      else
+      else if (parts[k] != "wb")  // written back, as stores are that say nothing
         throw Unknown(parts[0] + " with " + parts[k]);
     }
     Operand& memory = operands.at(loads ? 1 : 0);
