@@ -259,11 +259,11 @@ class Table {
     if (!file_) return;
     std::FILE* out = std::fopen(file_, "w");
     if (!out) return;
-    std::fprintf(out, "launches\tblocks\twarps\tinstructions\tlongest\tsectors\tleast\tpasses\taccesses\tkernel\n");
+    std::fprintf(out, "launches\tblocks\twarps\tinstructions\tlongest\tsectors\tleast\tpasses\taccesses\tshared\tkernel\n");
     for (const auto& [kernel, c] : rows_) {
       char* name = abi::__cxa_demangle(kernel.c_str(), nullptr, nullptr, nullptr);
-      std::fprintf(out, "%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%s\n", c.launches, c.blocks, c.warps, c.instructions, c.longest,
-                   c.sectors, c.sectors_least, c.bank_passes, c.bank_accesses, name ? name : kernel.c_str());
+      std::fprintf(out, "%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%s\n", c.launches, c.blocks, c.warps, c.instructions, c.longest,
+                   c.sectors, c.sectors_least, c.bank_passes, c.bank_accesses, c.shared, name ? name : kernel.c_str());
       std::free(name);
     }
     std::fclose(out);

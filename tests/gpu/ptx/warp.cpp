@@ -332,6 +332,7 @@ void run(Program& program, const Kernel& kernel, const Launch& launch, Allowed a
   counts->launches += 1;
   counts->blocks += launch.blocks;
   counts->longest += block.longest;
+  counts->shared = std::max(counts->shared, kernel.static_shared_bytes + launch.dynamic_shared_bytes);
 }
 
 }  // namespace comera::ptx

@@ -37,6 +37,7 @@ struct Counts {
   int64_t sectors_least = 0;  // as many would hold the bytes
   int64_t bank_passes = 0;    // accesses to shared memory, one for each time that it must be asked
   int64_t bank_accesses = 0;  // instructions that do so
+  int64_t shared = 0;         // bytes of shared memory of a block, the most
 };
 
 // All blocks, one after another. Throws Fault.
