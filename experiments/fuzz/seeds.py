@@ -25,6 +25,8 @@ seed("tsv", "sst", "sentence\tlabel\none good\t1\na ones\t0\n")
 seed("tsv", "mnli", "index\tsentence1\tsentence2\tgold_label\n0\tone\tgood\tneutral\n1\tgood\tone\tentailment\n")
 seed("jsonl", "texts", "".join(json.dumps({"id": i, "review": text, "mood": mood}) + "\n" for i, text, mood in rows))
 seed("jsonl", "code", json.dumps({"code": "def f(x):\n    return x\n", "docstring": "one \u00e9 \ud83d\ude00"}) + "\n")
+for parquet in sorted((ROOT / "tests/data/parquet").rglob("*.parquet")):
+    seed("parquet", parquet.stem, parquet.read_bytes())
 seed("text", "book", "One good day.\n\nA second one \u2026 and so on.\n" * 4)
 clicks = "".join("\t".join([str(i % 2), *(str(i * c - 7) if c % 5 else "" for c in range(13)), *(f"{i * c % 3:08x}" for c in range(26))]) + "\n" for i in range(5))
 seed("clicks", "plain", clicks)

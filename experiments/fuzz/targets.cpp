@@ -1,5 +1,6 @@
-// Targets of libFuzzer, one for each format that users bring: an input becomes a file (or a folder) and is read as the program reads it. What
-// is wrong must be one Error; anything else (a crash, a hang, memory beyond the limits, another exception) is a find. experiments/fuzz/run.sh.
+// Targets of libFuzzer, one for each format that users bring: an input becomes a file (or a folder) and is read as the program reads it.
+// What is wrong must be one Error; anything else (a crash, a hang, memory beyond the limits, another exception) is a find.
+// experiments/fuzz/run.sh.
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +20,9 @@
 #include "core/data/datasets.h"
 #include "core/data/gzip.h"
 #include "core/data/idx.h"
+#include "core/data/parquet.h"
 #include "core/data/picture.h"
+#include "core/data/text_file.h"
 #include "core/data/text_lines.h"
 #include "core/data/tokenizer.h"
 #include "core/models/huggingface.h"
@@ -101,10 +104,20 @@ void read_index(std::string_view bytes) {
   model_of_folder(read);
 }
 
+// Where this program has no Arrow nothing is read: run.sh says so.
+void read_parquet(std::string_view bytes) {
+  if (!parquet_status().here) return;
+  const std::string path = write("rows.parquet", bytes);
+  fs::remove_all(folder() + "/cache");  // of rows that were decoded before
+  const TextFile file(path);
+  read_rows(*open_dataset({.path = path, .vocab = vocabulary(), .columns = TextLayout::guess(file.path(), file.bytes())}));
+}
+
 const std::map<std::string, void (*)(std::string_view)> kTargets = {
     {"tsv", [](std::string_view bytes) { read_texts(".tsv", bytes); }},
     {"csv", [](std::string_view bytes) { read_texts(".csv", bytes); }},
     {"jsonl", [](std::string_view bytes) { read_texts(".jsonl", bytes); }},
+    {"parquet", read_parquet},
     {"text", [](std::string_view bytes) { read_rows(*open_dataset({.path = write("book.txt", bytes), .length = 8})); }},
     {"clicks",
      [](std::string_view bytes) {
@@ -115,7 +128,8 @@ const std::map<std::string, void (*)(std::string_view)> kTargets = {
     {"picture", [](std::string_view bytes) { fitted(read_picture("picture", bytes), 4, 4); }},
     {"tokenizer", [](std::string_view bytes) { encode_some(write("tokenizer.json", bytes)); }},
     {"vocabulary", [](std::string_view bytes) { encode_some(write("some/vocab.txt", bytes)); }},
-    {"config", [](std::string_view bytes) { validate_config(config_from_json(parse_json(std::string(bytes), "input"), "input"), "input"); }},
+    {"config",
+     [](std::string_view bytes) { validate_config(config_from_json(parse_json(std::string(bytes), "input"), "input"), "input"); }},
     {"checkpoint",
      [](std::string_view bytes) {
        const std::string path = write("step.safetensors", bytes);

@@ -22,6 +22,7 @@ ROWS = {  # preset, score, shown as; name: method and settings
         "dense 8-bit Adam": ("adam8bit", ["train.epochs=1"]),
         "dense COAP": ("coap", ["train.epochs=1", "method.coap.rank=32"]),
         "CoMERA": ("", []),
+        "CoMERA, tables of 200 rows or more": ("", ["model.dlrm.min_tt_rows=200", "model.tt.embedding.cores=3", "model.tt.embedding.rank=11"]),
         "CoMERA, tables dense": ("", ["model.tt.embedding.tensorise=false", "model.tt.ffn_in.tensorise=true", "train.epochs=1"]),
     }),
     "images": ("cnn-fashion", "val_accuracy", "Validation accuracy", {
