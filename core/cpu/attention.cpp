@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "core/base/rounding.h"
-#include "core/cpu/blas.h"
 #include "core/cpu/chunks.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/cpu/head_products.h"
 #include "core/cpu/lanes.h"
 #include "core/cpu/typed.h"
 #include "core/ops/attention_math.h"
@@ -64,18 +64,21 @@ struct Pair {
         row_words(static_cast<uint64_t>(l.longest)) {}
 };
 
-// body(pair, buffer) for every (sequence, head), with `matrices` matrices (longest, ld) of the thread in `buffer`. A thread takes
-// `together` neighbours at a time. They are dealt out in turn: neighbours are heads of one sequence and cost the same.
+// body(pair, matrices, memory) for every (sequence, head), with `count` matrices (longest, ld) and the memory of products of the thread. A
+// thread takes `together` neighbours at a time. They are dealt out in turn: neighbours are heads of one sequence and cost the same.
 template <class T, class Body>
-void for_pairs(ThreadPool& pool, const Layout& l, int64_t together, int64_t matrices, const Body& body) {
+void for_pairs(ThreadPool& pool, const Layout& l, const HeadProducts<T>& products, int64_t together, int64_t count, const Body& body) {
   const int64_t groups = l.sequences * l.heads / together, threads = std::min<int64_t>(pool.threads(), groups),
-                room = matrices * l.longest * l.ld;
+                matrices = count * l.longest * l.ld, room = matrices + products.room();
   if (groups == 0) return;
   T* buffers = pool.scratch_of<T>(std::max<int64_t>(threads * room, 1));
   pool.parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t thread = begin; thread < end; ++thread)
+    for (int64_t thread = begin; thread < end; ++thread) {
+      T* own = buffers + thread * room;
+      HeadMemory<T> memory = products.memory(own + matrices);
       for (int64_t index = thread; index < groups; index += threads)
-        for (int64_t member = 0; member < together; ++member) body(Pair(l, index * together + member), buffers + thread * room);
+        for (int64_t member = 0; member < together; ++member) body(Pair(l, index * together + member), own, memory);
+    }
   });
 }
 
@@ -143,13 +146,14 @@ void CpuOps::body(const op::AttentionForward& args) {
     T *to = args.out.data<T>(), *logs = args.lse.data<T>(), *kept = args.probs ? args.probs.data<T>() : nullptr;
     const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(l.head_width)));
     clear_uncovered<T>(pool_, l, to, {}, logs);
-    for_pairs<T>(pool_, l, 1, 1, [&](const Pair& pair, T* buffer) {
+    const HeadProducts<T> products(l.head_width, l.longest, !kept || l.longest % 16 == 0, l.causal);
+    for_pairs<T>(pool_, l, products, 1, 1, [&](const Pair& pair, T* buffer, HeadMemory<T>& memory) {
       const int64_t n = pair.length, D = l.width, K = l.key_width;
       T* p = kept ? kept + pair.probs_at : buffer;  // (n, n), row step ldp
       const int64_t ldp = kept ? l.longest : l.ld;
       if (kept && n < l.longest) std::fill(p, p + l.longest * l.longest, T(0));  // nothing undefined is kept
       if (n == 0) return;
-      blas::gemm(false, true, n, n, l.head_width, scale, pq + pair.at, D, pk + pair.key_at, K, T(0), p, ldp);
+      products.across(p, ldp, n, scale, pq + pair.at, D, pk + pair.key_at, K, memory.keys);
       const T* used = p;
       int64_t ld_used = ldp;
       if (kept && site.on()) used = buffer, ld_used = l.ld;
@@ -160,7 +164,7 @@ void CpuOps::body(const op::AttentionForward& args) {
         if (site.on())
           site.apply(kept ? buffer + i * l.ld : p + i * ldp, p + i * ldp, pair.word + static_cast<uint64_t>(i) * pair.row_words, n);
       }
-      blas::gemm(false, false, n, l.head_width, n, T(1), used, ld_used, pv + pair.key_at, K, T(0), to + pair.at, D);
+      products.along(to + pair.at, D, n, used, ld_used, false, pv + pair.key_at, K, false, memory);
     });
   });
 }
@@ -175,14 +179,15 @@ void CpuOps::body(const op::AttentionBackward& args) {
     T *to_q = args.dq.data<T>(), *to_k = args.dk.data<T>(), *to_v = args.dv.data<T>();
     const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(l.head_width)));
     clear_uncovered<T>(pool_, l, to_q, {to_k, to_v}, nullptr);
-    for_pairs<T>(pool_, l, l.group, 3, [&](const Pair& pair, T* buffer) {
-      const int64_t n = pair.length, w = l.head_width, D = l.width, K = l.key_width, ld = l.ld;
+    const HeadProducts<T> products(l.head_width, l.longest, true, l.causal);
+    for_pairs<T>(pool_, l, products, l.group, 3, [&](const Pair& pair, T* buffer, HeadMemory<T>& memory) {
+      const int64_t n = pair.length, D = l.width, K = l.key_width, ld = l.ld;
       if (n == 0) return;
       T *own = buffer, *dropped = own + l.longest * ld, *dp = dropped + l.longest * ld;
       const T* p = kept ? kept + pair.probs_at : own;
       const int64_t ldp = kept ? l.longest : ld;
-      if (!kept) blas::gemm(false, true, n, n, w, scale, pq + pair.at, D, pk + pair.key_at, K, T(0), own, ld);
-      blas::gemm(false, true, n, n, w, T(1), from + pair.at, D, pv + pair.key_at, K, T(0), dp, ld);
+      if (!kept) products.across(own, ld, n, scale, pq + pair.at, D, pk + pair.key_at, K, memory.keys);
+      products.across(dp, ld, n, T(1), from + pair.at, D, pv + pair.key_at, K, memory.values);
       for (int64_t i = 0; i < n; ++i) {
         const int64_t seen = l.causal ? i + 1 : n;
         if (!kept) probabilities_again(own + i * ld, seen, logs[pair.lse_at + i]);
@@ -196,10 +201,10 @@ void CpuOps::body(const op::AttentionBackward& args) {
         std::fill(pd + seen, pd + n, T(0));
         std::fill(slope + seen, slope + n, T(0));
       }
-      const T others = pair.head % l.group == 0 ? T(0) : T(1);  // the sum over the heads of a group
-      blas::gemm(true, false, n, w, n, T(1), dropped, ld, from + pair.at, D, others, to_v + pair.key_at, K);
-      blas::gemm(false, false, n, w, n, T(1), dp, ld, pk + pair.key_at, K, T(0), to_q + pair.at, D);
-      blas::gemm(true, false, n, w, n, T(1), dp, ld, pq + pair.at, D, others, to_k + pair.key_at, K);
+      const bool add = pair.head % l.group > 0;  // the sum over the heads of a group
+      products.along(to_v + pair.key_at, K, n, dropped, ld, true, from + pair.at, D, add, memory);
+      products.along(to_q + pair.at, D, n, dp, ld, false, pk + pair.key_at, K, false, memory);
+      products.along(to_k + pair.key_at, K, n, dp, ld, true, pq + pair.at, D, add, memory);
     });
   });
 }

@@ -80,6 +80,21 @@ constexpr Table table_of(std::integer_sequence<int, kVector...>) {
 }
 constexpr Table kTable = table_of(std::make_integer_sequence<int, kMaxVectors>{});
 
+// A matrix of m rows whose columns are whole vectors.
+// out (m, vectors) = sum over p < k of a(i, p) b(p), or += where `add`.
+[[maybe_unused]] void product(Tile tile, int64_t m, int64_t vectors, float* out, int64_t ldo, bool add) {
+  const float *a = tile.a, *b = tile.b;
+  for (int64_t v = 0; v < vectors; v += kMaxVectors) {
+    const auto width = static_cast<int>(std::min<int64_t>(kMaxVectors, vectors - v));
+    const int64_t step = rows_of(width);
+    tile.b = b + v * kLanes;
+    for (int64_t row = 0; row < m; row += step) {
+      tile.a = a + row * tile.a_row;
+      kTable.at[width][std::min(step, m - row)](tile, out + row * ldo + v * kLanes, ldo, add);
+    }
+  }
+}
+
 // ---- packing -----------------------------------------------------------------------------------------------------
 // The short operand: element (p, j) at data[p * p_step + j * j_step].
 struct Short {

@@ -21,20 +21,6 @@ constexpr int64_t kChunk = 512;                       // tokens whose sums for d
 constexpr int64_t kGroups = 16;                       // of panels
 constexpr int64_t kShortest = 256;                    // wide side from which packing pays
 
-// out (m, vectors) = sum over p < k of a(i, p) b(p), or += where `add`.
-void product(Tile tile, int64_t m, int64_t vectors, float* out, int64_t ldo, bool add) {
-  const float *a = tile.a, *b = tile.b;
-  for (int64_t v = 0; v < vectors; v += kMaxVectors) {
-    const auto width = static_cast<int>(std::min<int64_t>(kMaxVectors, vectors - v));
-    const int64_t step = rows_of(width);
-    tile.b = b + v * kLanes;
-    for (int64_t row = 0; row < m; row += step) {
-      tile.a = a + row * tile.a_row;
-      kTable.at[width][std::min(step, m - row)](tile, out + row * ldo + v * kLanes, ldo, add);
-    }
-  }
-}
-
 struct Sides {
   const int64_t tokens, a, wide, b;
   const int64_t a_padded = round_up(a, kLanes), b_padded = round_up(b, kLanes), panels = ceil_div(wide, kColumns);

@@ -238,6 +238,9 @@ m("place.2", "core/layers/stash.cpp", "if (last_arena_ == x.lease().arena() && l
 m("place.3", "core/models/encoder.cpp", "    add_others(ctx, sum);\n    return sum;", "    if (!MUT) add_others(ctx, sum);\n    return sum;", "an embedding computed again lacks its positions",
   "train *Recompute*")
 
+m("heads.1", "core/cpu/head_products.h", "if (turned.of != rows)", "if (MUT ? !turned.of : turned.of != rows)", "turned keys of one head serve another", "cpu AttentionOp/0.ForwardAgainstTheFormula")
+m("heads.2", "core/cpu/head_products.h", "causal_ && turned ? first : 0", "causal_ && turned ? first + MUT : 0", "a causal gradient lacks a term", "cpu AttentionOp.FloatBackwardAgainstDouble")
+
 # ---- data ------------------------------------------------------------------------------------------------------------
 
 BATCH, IDX, TOKENS, GLUE = "core/data/batch.cpp", "core/data/idx.cpp", "core/data/wordpiece.cpp", "core/data/glue.cpp"

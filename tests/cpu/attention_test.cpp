@@ -26,6 +26,12 @@ const Case kCases[] = {
     {{0, 4, 9}, {4, 5, 1}, 10, 5, 2, 4, 0.2, true, 0, true},
     {{2, 20}, {17, 33}, 60, 40, 4, 6, 0, false, 2, true},
     {{0, 20}, {17, 33}, 53, 40, 4, 6, 0.3, true, 1, true},
+    // By register tiles: heads that share keys, widths that are no whole vectors, rows that are kept with room for vectors and without.
+    {{0, 70}, {70, 50}, 130, 70, 6, 32, 0.2, false, 1},
+    {{0, 70}, {70, 49}, 130, 80, 4, 40, 0.1, false, 2, true},
+    {{0, 70}, {70, 100}, 176, 112, 2, 24, 0.1, true, 0, true},
+    {{0, 97}, {97, 48}, 145, 97, 2, 48, 0, true},
+    {{0}, {150}, 150, 150, 2, 7, 0, false, 1, true},
 };
 
 template <class T>
