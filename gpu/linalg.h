@@ -190,11 +190,14 @@ void GpuOps<M>::body(const op::SingularBasis& args) {
 // after the first is either the row's direction or rounding, and then a unit vector takes its place; the second and third leave nothing
 // along earlier rows.
 template <class T>
-struct LoadTransposed {
+struct LoadTransposed {  // divided by the largest entry, as LoadRows does
   T* data;
   const T* q;
   int64_t length, rank;
-  KERNEL void operator()(int64_t i) const { data[i] = q[i % length * rank + i / length]; }
+  const SizeOf* size;
+  KERNEL void operator()(int64_t i) const {
+    data[i] = (size->largest > 0 ? static_cast<T>(1 / size->largest) : T(0)) * q[i % length * rank + i / length];
+  }
 };
 template <class T>
 struct WriteTransposed {
@@ -261,9 +264,11 @@ void GpuOps<M>::body(const op::Orthonormal& args) {
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
     const int64_t length = args.q.size(0), rank = args.q.size(1);
+    SizeOf* size = machine_.template scratch<SizeOf>(1);
     T *data = machine_.template scratch<T>(length * rank), *product = machine_.template scratch<T>(rank);
     if (dry) return;
-    each(length * rank, LoadTransposed<T>{data, args.q.data<T>(), length, rank});
+    machine_.launch({1, kBlock}, FindSize<T>{args.q.count(), args.q.data<T>(), size});
+    each(length * rank, LoadTransposed<T>{data, args.q.data<T>(), length, rank, size});
     const T least = static_cast<T>(length) * (sizeof(T) == 4 ? T(1.2e-7) : T(2.3e-16));
     for (int64_t j = 0; j < rank; ++j)
       for (int round = 0; round < 3; ++round) {

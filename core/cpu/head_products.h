@@ -1,5 +1,5 @@
 // Products of attention for one sequence and head: n tokens, head width w. In floats by register tiles; keys that several heads share are
-// then turned once. Else by BLAS.
+// transposed once. Else by BLAS.
 #pragma once
 #include <type_traits>
 
@@ -10,57 +10,60 @@
 namespace comera {
 namespace {
 
-// (w, n) from (n, w), for the tokens and the head for which it was made last.
+// (w, n) from (n, w), times a factor, for the tokens and the head for which it was made last.
 template <class T>
-struct TurnedRows {
+struct TransposedRows {
   T* data = nullptr;
   const T* of = nullptr;
+  int64_t tokens = 0;
 };
 // Of a thread, while it computes one pair after another.
 template <class T>
 struct HeadMemory {
-  TurnedRows<T> keys, values;
-  T *rows, *sums;  // (n, w in whole vectors)
+  TransposedRows<T> keys, values;
+  T *rows, *sums;  // (n, w padded to whole vectors)
 };
 
 template <class T>
 class HeadProducts {
  public:
-  // `padded`: rows of scores have room for whole vectors. `causal`: of matrices (n, n) only entries up to the diagonal are made and used;
+  // `padded`: rows of scores are padded to whole vectors. `causal`: of matrices (n, n) only entries up to the diagonal are made and used;
   // those behind it must be 0 or what across() left there.
   HeadProducts(int64_t width, int64_t longest, bool padded, bool causal)
       : width_(width),
         padded_width_(round_up(width, kLanes)),
-        turned_(width * round_up(longest, 16)),
+        transposed_(width * round_up(longest, 16)),
         rows_(longest * padded_width_),
         causal_(causal),
         tiles_(std::is_same_v<T, float> && kUsable && padded && longest >= kShortest && width <= kWidest) {}
 
-  int64_t room() const { return tiles_ ? 2 * (turned_ + rows_) : 0; }  // entries of a thread's memory
+  int64_t room() const { return tiles_ ? 2 * (transposed_ + rows_) : 0; }  // entries of a thread's memory
   HeadMemory<T> memory(T* at) const {
     if (!tiles_) return {};
-    return {{at}, {at + turned_}, at + 2 * turned_, at + 2 * turned_ + rows_};
+    return {{at}, {at + transposed_}, at + 2 * transposed_, at + 2 * transposed_ + rows_};
   }
 
   // out (n, n) = factor x rows^T of x (n, w) and rows (n, w).
-  void across(T* out, int64_t ldo, int64_t n, T factor, const T* x, int64_t ldx, const T* rows, int64_t ld, TurnedRows<T>& turned) const {
+  void across(T* out, int64_t ldo, int64_t n, T factor, const T* x, int64_t ldx, const T* rows, int64_t ld,
+              TransposedRows<T>& transposed) const {
     if constexpr (std::is_same_v<T, float>)
       if (tiles_ && n >= kShortest) {
         const int64_t columns = round_up(n, kLanes);
-        if (turned.of != rows) {
-          pack(turned.data, columns, {rows, 1, ld}, 0, width_, 0, n);
-          for (int64_t i = 0; i < width_ * columns; ++i) turned.data[i] *= factor;
-          turned.of = rows;
+        if (transposed.of != rows || transposed.tokens != n) {
+          pack(transposed.data, columns, {rows, 1, ld}, 0, width_, 0, n);
+          for (int64_t i = 0; i < width_ * columns; ++i) transposed.data[i] *= factor;
+          transposed.of = rows;
+          transposed.tokens = n;
         }
         return each_block(n, [&](int64_t first, int64_t end) {
           const int64_t vectors = causal_ ? ceil_div(end, kLanes) : columns / kLanes;
-          product({x + first * ldx, ldx, 1, turned.data, columns, width_}, end - first, vectors, out + first * ldo, ldo, false);
+          product({x + first * ldx, ldx, 1, transposed.data, columns, width_}, end - first, vectors, out + first * ldo, ldo, false);
         });
       }
     blas::gemm(false, true, n, n, width_, factor, x, ldx, rows, ld, T(0), out, ldo);
   }
-  // out (n, w) = a x of a (n, n), or of its transpose where it is `turned`, and x (n, w); or += where `add`.
-  void along(T* out, int64_t ldo, int64_t n, const T* a, int64_t lda, bool turned, const T* x, int64_t ldx, bool add,
+  // out (n, w) = a x of a (n, n), or of its transpose where `transpose`, and x (n, w); or += where `add`.
+  void along(T* out, int64_t ldo, int64_t n, const T* a, int64_t lda, bool transpose, const T* x, int64_t ldx, bool add,
              const HeadMemory<T>& memory) const {
     if constexpr (std::is_same_v<T, float>)
       if (tiles_ && n >= kShortest) {
@@ -70,20 +73,20 @@ class HeadProducts {
         T* to = whole ? out : memory.sums;
         const int64_t from_step = whole ? ldx : padded_width_, to_step = whole ? ldo : padded_width_;
         each_block(n, [&](int64_t first, int64_t end) {
-          const int64_t begin = causal_ && turned ? first : 0, last = causal_ && !turned ? end : n;  // of terms that are not 0
-          const T* part = turned ? a + begin * lda + first : a + first * lda;
-          product({part, turned ? 1 : lda, turned ? lda : 1, from + begin * from_step, from_step, last - begin}, end - first,
+          const int64_t begin = causal_ && transpose ? first : 0, last = causal_ && !transpose ? end : n;  // of terms that are not 0
+          const T* part = transpose ? a + begin * lda + first : a + first * lda;
+          product({part, transpose ? 1 : lda, transpose ? lda : 1, from + begin * from_step, from_step, last - begin}, end - first,
                   padded_width_ / kLanes, to + first * to_step, to_step, whole && add);
         });
         for (int64_t i = 0; i < n && !whole; ++i)
           for (int64_t j = 0; j < width_; ++j) out[i * ldo + j] = to[i * to_step + j] + (add ? out[i * ldo + j] : T(0));
         return;
       }
-    blas::gemm(turned, false, n, width_, n, T(1), a, lda, x, ldx, add ? T(1) : T(0), out, ldo);
+    blas::gemm(transpose, false, n, width_, n, T(1), a, lda, x, ldx, add ? T(1) : T(0), out, ldo);
   }
 
  private:
-  static constexpr int64_t kShortest = 48;  // tokens from which turning keys pays
+  static constexpr int64_t kShortest = 48;  // tokens from which transposing keys pays
   static constexpr int64_t kWidest = 256;
   // body(first, end) for rows of a causal matrix, a multiple of every register tile's height at once; of another one for all.
   template <class Body>
@@ -94,7 +97,7 @@ class HeadProducts {
   }
 
   const int64_t width_, padded_width_;
-  const int64_t turned_, rows_;  // entries of one of each
+  const int64_t transposed_, rows_;  // entries of one of each
   const bool causal_, tiles_;
 };
 

@@ -1,5 +1,6 @@
 // Layers without a matrix of their own, and how layers are put together. Letters: T tokens, D features.
-// Backward owns the dy it is given and may write into it; x is never written to, because others may keep it.
+// Backward owns the dy it is given and may write into it; x is never written to, because others may keep it, but where in_place_of() says
+// that nobody does.
 #pragma once
 #include <memory>
 #include <string>
@@ -97,7 +98,7 @@ class Norm final : public Remake {
   Kept sum_;            // (T, D), or
   Kept x_, branch_;     // its two parts, both of which somebody else computes again
   Dropout dropout_;     // of the branch
-  Tensor held_;         // the sum that remake() had to compute, for backward
+  Tensor held_;         // the sum that remake() had to compute, for the next remake() or backward
   Tensor mean_, rstd_;  // (T); RMS norm has no mean
 };
 

@@ -38,7 +38,7 @@ struct Ctx {
     void* data = arena.take(shape.count() * static_cast<int64_t>(size_of(type)), tag, lease);
     return Tensor(data, shape, type, std::move(lease));
   }
-  // Where a result may lie that is made of x entry by entry: in x's own block if no other handle holds it, else in a temporary.
+  // Where an op that may write over x (Role::in_place) has its result: in x's own block if no other handle holds it, else in a temporary.
   Tensor in_place_of(const Tensor& x, const char* tag) {
     if (!x.lease().is_only()) return temp(x.shape(), x.dtype(), tag);
     stash.overwritten(x);

@@ -19,7 +19,7 @@ class Remake {
  public:
   virtual ~Remake() = default;
   virtual Tensor remake(Ctx& ctx) = 0;  // the caller's alone: it may write into it
-  virtual int depth() const = 0;  // products and norms between its output and the kept tensors
+  virtual int depth() const = 0;        // products and norms between its output and the kept tensors
 };
 
 // `product`: x is needed for a product d^T x alone, with a gradient d of the same rows. So some rows can stand for all.
@@ -52,7 +52,7 @@ class Stash {
   virtual Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) = 0;
   // Whether load() returns the bits that keep() was given. If not, a layer must not mix them with values of the forward pass.
   virtual bool exact() const { return true; }
-  // While y is computed, in passes that keep: `maker` can compute it again. Nobody may write into an offered tensor.
+  // While y is computed, in passes that keep: `maker` can compute it again. Whoever writes into an offered tensor says so (overwritten).
   virtual void offer(const Tensor& y, Remake& maker) {}
   // The layer that offered x; null: none did, or this stash takes no offers.
   virtual Remake* maker(const Tensor& x) const { return nullptr; }

@@ -31,8 +31,8 @@ class TrainPlaces {
   int64_t out_ = 1, count_ = 0;
 };
 
-// The cores of a layer that come nearest to a matrix or table (TT-SVD, Oseledets 2011; METHODS.md 1.11), at the ranks that the layer has, or
-// with `most_error` at the smallest ones, bond after bond, that keep `error` at most that.
+// The cores of a layer that come nearest to a matrix or table (TT-SVD, Oseledets 2011; METHODS.md 1.11), at the ranks that the layer has,
+// or with `most_error` at the smallest ones, bond after bond, that keep `error` at most that.
 struct TrainOfMatrix {
   std::vector<std::vector<double>> cores;
   double error = 0;            // of all entries together, relative to their root sum of squares

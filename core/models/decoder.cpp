@@ -40,7 +40,10 @@ class Decoder final : public Model {
     positions_ = batch.at("positions");
     if (!position_) rotary_.begin(ctx, positions_);
     Tensor x = token_->forward(ctx, batch.at("ids"));
-    if (position_) ctx.ops.gather_rows(x, numbers_of(ctx, *position_), positions_, true);
+    if (position_) {
+      ctx.stash.overwritten(x);
+      ctx.ops.gather_rows(x, numbers_of(ctx, *position_), positions_, true);
+    }
     x = blocks_.forward(ctx, dropout_.forward(ctx, std::move(x)));
     if (!ctx.training) rotary_.end();
     return head_->forward(ctx, norm_->forward(ctx, std::move(x), {}, {}));

@@ -235,11 +235,12 @@ m("place.1", "core/layers/layer.h", "if (!x.lease().is_only()) return temp", "if
   "layers InPlace.*")
 m("place.2", "core/layers/stash.cpp", "if (last_arena_ == x.lease().arena() && last_block_ == x.lease().block()) forget();", "if (!MUT && last_arena_ == x.lease().arena() && last_block_ == x.lease().block()) forget();",
   "codes of an overwritten tensor serve again", "layers Stash.ForgetsWhatIsOverwritten")
+m("place.4", "core/models/decoder.cpp", "      ctx.stash.overwritten(x);", "      if (!MUT) ctx.stash.overwritten(x);", "rows computed again lack their positions", "train RecomputeDecoder.*")
 m("place.3", "core/models/encoder.cpp", "    add_others(ctx, sum);\n    return sum;", "    if (!MUT) add_others(ctx, sum);\n    return sum;", "an embedding computed again lacks its positions",
   "train *Recompute*")
 
-m("heads.1", "core/cpu/head_products.h", "if (turned.of != rows)", "if (MUT ? !turned.of : turned.of != rows)", "turned keys of one head serve another", "cpu AttentionOp/0.ForwardAgainstTheFormula")
-m("heads.2", "core/cpu/head_products.h", "causal_ && turned ? first : 0", "causal_ && turned ? first + MUT : 0", "a causal gradient lacks a term", "cpu AttentionOp.FloatBackwardAgainstDouble")
+m("heads.1", "core/cpu/head_products.h", "if (transposed.of != rows ||", "if (MUT ? !transposed.of : transposed.of != rows ||", "transposed keys of one head serve another", "cpu AttentionOp/0.ForwardAgainstTheFormula")
+m("heads.2", "core/cpu/head_products.h", "causal_ && transpose ? first : 0", "causal_ && transpose ? first + MUT : 0", "a causal gradient lacks a term", "cpu AttentionOp.FloatBackwardAgainstDouble")
 
 # ---- data ------------------------------------------------------------------------------------------------------------
 

@@ -62,6 +62,30 @@ template <class T>
 class LayerNorm : public ::testing::Test {};
 TYPED_TEST_SUITE(LayerNorm, FloatTypes);
 
+// Written over what they are made of, results have the same bits.
+TYPED_TEST(LayerNorm, InPlaceChangesNoBit) {
+  using T = TypeParam;
+  for (const NormCase& c : kNormCases) {
+    Norm<T> apart(c, 2), over(c, 2);
+    apart.forward(), apart.backward();
+    const Tensor step = block_tensor(over.scalars), kept = c.branch ? Tensor(over.branch) : Tensor(over.x);
+    const Tensor y = c.branch ? Tensor(over.x) : Tensor(over.y);  // without a branch x is the sum, which backward reads
+    over.ops.norm_forward(y, c.branch ? Tensor(over.branch) : Tensor(), over.some(over.mean), over.rstd, over.x,
+                          c.branch ? Tensor(over.branch) : Tensor(), over.gamma, over.some(over.beta), 1e-5, over.dropout, step);
+    EXPECT_TRUE(same_bits(c.branch ? over.x : over.y, apart.y));
+    if (c.branch) {
+      EXPECT_TRUE(same_bits(over.branch, apart.sum));
+    }
+    over.ops.norm_backward(over.dy, c.branch ? kept : Tensor(), over.dgamma, over.some(over.dbeta), over.dy, kept, over.some(over.mean),
+                           over.rstd, over.gamma, over.dropout, step);
+    EXPECT_TRUE(same_bits(over.dy, apart.dsum));
+    EXPECT_TRUE(same_bits(over.dgamma, apart.dgamma));
+    if (c.branch) {
+      EXPECT_TRUE(same_bits(over.branch, apart.dbranch));
+    }
+  }
+}
+
 TYPED_TEST(LayerNorm, AgainstDirectSums) {
   using T = TypeParam;
   for (const NormCase& c : kNormCases)

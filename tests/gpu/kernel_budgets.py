@@ -61,6 +61,7 @@ def counts(*sets):
         kernel = re.sub(r"(void |comera::gpu::|comera::|run_body<|\(.*)", "", row[-1]).removesuffix(">").replace(" ", "")
         if kernel.startswith("cub::"):  # CUDA's own sort
             kernel = re.search(r"\w+Kernel", kernel).group()
+        assert kernel not in out, f"two kernels are called {kernel}"
         out[kernel] = dict(zip(names[:-1], map(int, row[:-1])))
     return out
 

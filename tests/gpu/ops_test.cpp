@@ -183,6 +183,19 @@ TEST(EmulatedOps, OrthonormalColumnsInPlaceOfDependentOnes) {
   }
 }
 
+// Squares of such numbers are no floats.
+TEST(EmulatedOps, OrthonormalColumnsOfTinyAndHugeOnes) {
+  EmulatedDevice emulated({.threads = 1});
+  Array<float> expected = uniform<float>({20, 4}, 1);
+  emulated.ops().run(op::Orthonormal{expected});
+  for (const float scale : {1e-30f, 1e30f}) {
+    Array<float> q = uniform<float>({20, 4}, 1);
+    for (float& value : q.v) value *= scale;
+    emulated.ops().run(op::Orthonormal{q});
+    EXPECT_LT(largest_difference(q, expected), 1e-5) << scale;
+  }
+}
+
 // What the CPU refuses cannot be refused inside a captured step: it must come out as no number.
 TEST(EmulatedOps, WhatLiesOutsideGivesNaN) {
   EmulatedDevice device;

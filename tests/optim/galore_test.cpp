@@ -175,14 +175,25 @@ TEST_P(Sides, AGradientThatIsNotFiniteLeavesTheProjection) {
   }
 }
 
-TEST_P(Sides, AGradientOfZerosGivesAFiniteProjection) {
-  for (const int64_t passes : {1, 2}) {
-    Rig rig;
-    Trainee net(rig, rank_four(passes).make({}), galore_weight(m, n));
-    net.set_grad("w", Values(static_cast<size_t>(m * n)));
-    net.step(1);
-    for (const double value : to_host(*rig.device, net.state("w", "projection"))) EXPECT_TRUE(std::isfinite(value));
-  }
+// Whatever the first gradient was, zeros or not finite: the next refresh finds the directions of its own.
+TEST_P(Sides, TheSecondRefreshRecoversFromAFirstGradientWithoutDirections) {
+  for (const int64_t passes : {1, 2})
+    for (const double first : {0.0, std::numeric_limits<double>::quiet_NaN()}) {
+      Rig rig;
+      GaloreConfig options = rank_four(passes);
+      options.gap = 1;
+      Trainee net(rig, options.make({}), galore_weight(m, n));
+      const Values g = low_rank(m, n, 4, 21);
+      for (uint32_t t = 1; t <= 2; ++t) {
+        net.set_grad("w", t == 1 ? Values(static_cast<size_t>(m * n), first) : g);
+        rig.begin(t);
+        Ctx ctx = rig.ctx();
+        rig.run([&] { net.optimizer->refresh(ctx, net.params.params(), t); });
+        for (const double value : to_host(*rig.device, net.state("w", "projection"))) EXPECT_TRUE(std::isfinite(value));
+      }
+      const Values p = to_host(*rig.device, net.state("w", "projection"));
+      EXPECT_LT(largest_difference(back(p, project(p, g, 4), 4), g), 1e-11) << passes << " passes after " << first;
+    }
 }
 
 // On both sides, each by its own iteration.

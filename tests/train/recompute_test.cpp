@@ -127,6 +127,29 @@ TEST(RecomputeAttention, TrainsAsWithWholeHeads) {
   EXPECT_EQ(shapes[0], shapes[1]);
 }
 
+// Rows of a table that are computed again have the positions that were added to them.
+TEST(RecomputeDecoder, TrainsAsIfAllWereKept) {
+  for (const char* positions : choices_of("model.decoder.positions"))
+    for (const double dropout : {0.0, 0.2}) {
+      SCOPED_TRACE(std::string(positions) + ", dropout " + std::to_string(dropout));
+      RunConfig config = scripted(language_config());
+      config.method.weights = "tt";
+      config.model.decoder.positions = positions;
+      config.model.decoder.dropout = dropout;
+      config.train.precision = "f64";
+      Log logs[2];
+      const auto device = open_cpu_device(2);
+      for (const bool waist : {false, true}) {
+        config.method.waist = waist;
+        Trainer trainer(config, data_of(config), data_of(config), *device, logs[waist]);
+        trainer.start();
+        while (!trainer.finished()) trainer.step();
+      }
+      ASSERT_EQ(logs[0].losses.size(), logs[1].losses.size());
+      for (size_t i = 0; i < logs[0].losses.size(); ++i) EXPECT_NEAR(logs[0].losses[i], logs[1].losses[i], 1e-9 * logs[0].losses[i]) << i;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Recompute,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::Values("exact", "bf16", "int8")),

@@ -60,6 +60,18 @@ void add_norms(std::vector<Case>& cases) {
       r.ops().norm_forward(x, branch, r.out<T>({5}, near), r.out<T>({5}, near), x, branch, gamma, beta, 1e-5, {0.1, 9},
                            r.scalars(some_scalars()));
     });
+  for (const int64_t columns : {33, 768, 8200})  // and the gradient of the sum in that of y, the branch's in the sum
+    for (const bool rms : {false, true})
+      add_case(cases, (rms ? "rms_norm_backward_in_place_" : "norm_backward_in_place_") + Shape{5, columns}.text(),
+               [=](Runner& r, auto type) {
+                 using T = decltype(type);
+                 const double near = tolerance<T>(5e-5, 1e-11);
+                 const Tensor sum = r.out(uniform<T>({5, columns}, 1), near), dy = r.out(uniform<T>({5, columns}, 2), near);
+                 const Tensor gamma = r.in(uniform<T>({columns}, 3)), mean = rms ? Tensor() : r.in(uniform<T>({5}, 4)),
+                              rstd = r.in(uniform<T>({5}, 5, 0.5, 2));
+                 r.ops().norm_backward(dy, sum, r.out<T>({columns}, near * 4), rms ? Tensor() : r.out<T>({columns}, near * 4), dy, sum,
+                                       mean, rstd, gamma, {0.1, 9}, r.scalars(some_scalars()));
+               });
 }
 
 void add_row_sampling(std::vector<Case>& cases) {
