@@ -125,12 +125,12 @@ void refresh_field(FieldVisitor& v, std::string& refresh) {
 }
 
 void decomposition_fields(FieldVisitor& v, const char* path, std::string& decomposition, int64_t& passes) {
-  v.field(
-      "decomposition", decomposition,
-      {.title = "Decomposition",
-       .help = "how the leading singular vectors of a gradient are computed",
-       .choices = {{"exact", "Exact", "All singular vectors of each gradient, as published: slow for large matrices."},
-                   {"subspace", "Subspace iteration", "From the projection before, by products with the gradient: fast, approximate."}}});
+  v.field("decomposition", decomposition,
+          {.title = "Decomposition",
+           .help = "how the leading singular vectors of a gradient are computed",
+           .choices = {{"exact", "Exact", "All singular vectors of each gradient, as published: slow for large matrices."},
+                       {"subspace", "Subspace iteration",
+                        "Starts at the previous projection and multiplies it by the gradient: fast, approximate."}}});
   v.field("passes", passes,
           {.title = "Passes",
            .help = "passes of subspace iteration over the gradient in each refresh",

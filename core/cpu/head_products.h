@@ -28,7 +28,7 @@ template <class T>
 class HeadProducts {
  public:
   // `padded`: rows of scores are padded to whole vectors. `causal`: of matrices (n, n) only entries up to the diagonal are made and used;
-  // those behind it must be 0 or what across() left there.
+  // later entries must be 0 or as across() left them.
   HeadProducts(int64_t width, int64_t longest, bool padded, bool causal)
       : width_(width),
         padded_width_(round_up(width, kLanes)),

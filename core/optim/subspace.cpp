@@ -5,7 +5,7 @@
 namespace comera {
 
 Tensor random_start(Ctx& ctx, const Projection& p) {
-  const Tensor start = ctx.temp(p.right ? Shape{p.rank, p.gradient[1]} : Shape{p.gradient[0], p.rank}, "random projection");
+  const Tensor start = ctx.temp(stored_projection(p).shape, "random projection");
   ctx.ops.run(op::Normal{start, p.site, ctx.step});
   return start;
 }
