@@ -186,25 +186,13 @@ void GpuOps<M>::body(const op::SingularBasis& args) {
   });
 }
 
-// Orthonormal columns by Gram-Schmidt, on their transpose: row j of `data` is column j of q. Three rounds of projection a row: what is left
-// after the first is either the row's direction or rounding, and then a unit vector takes its place; the second and third leave nothing
-// along earlier rows.
+// Orthonormal rows by Gram-Schmidt. Three rounds of projection a row: what is left after the first is either the row's direction or
+// rounding, and then a unit vector takes its place; the second and third leave nothing along earlier rows.
 template <class T>
-struct LoadTransposed {  // divided by the largest entry, as LoadRows does
-  T* data;
-  const T* q;
-  int64_t length, rank;
-  const SizeOf* size;
-  KERNEL void operator()(int64_t i) const {
-    data[i] = (size->largest > 0 ? static_cast<T>(1 / size->largest) : T(0)) * q[i % length * rank + i / length];
-  }
-};
-template <class T>
-struct WriteTransposed {
+struct ScaleByLargest {  // divided by the largest entry, as LoadRows does
   T* q;
-  const T* data;
-  int64_t length, rank;
-  KERNEL void operator()(int64_t i) const { q[i] = data[i % rank * length + i / rank]; }
+  const SizeOf* size;
+  KERNEL void operator()(int64_t i) const { q[i] *= size->largest > 0 ? static_cast<T>(1 / size->largest) : T(0); }
 };
 
 // product[i] = rows i and j; for i = j too.
@@ -263,12 +251,12 @@ void GpuOps<M>::body(const op::Orthonormal& args) {
   if (args.q.count() == 0) return;
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
-    const int64_t length = args.q.size(0), rank = args.q.size(1);
+    const int64_t rank = args.q.size(0), length = args.q.size(1);
     SizeOf* size = machine_.template scratch<SizeOf>(1);
-    T *data = machine_.template scratch<T>(length * rank), *product = machine_.template scratch<T>(rank);
+    T *product = machine_.template scratch<T>(rank), *data = args.q.data<T>();
     if (dry) return;
-    machine_.launch({1, kBlock}, FindSize<T>{args.q.count(), args.q.data<T>(), size});
-    each(length * rank, LoadTransposed<T>{data, args.q.data<T>(), length, rank, size});
+    machine_.launch({1, kBlock}, FindSize<T>{args.q.count(), data, size});
+    each(args.q.count(), ScaleByLargest<T>{data, size});
     const T least = static_cast<T>(length) * (sizeof(T) == 4 ? T(1.2e-7) : T(2.3e-16));
     for (int64_t j = 0; j < rank; ++j)
       for (int round = 0; round < 3; ++round) {
@@ -276,7 +264,6 @@ void GpuOps<M>::body(const op::Orthonormal& args) {
         each(length, SubtractRows<T>{data, length, j, product});
         if (round != 1) machine_.launch({1, kBlock}, FinishRow<T>{data + j * length, length, j, product + j, least, round == 2});
       }
-    each(length * rank, WriteTransposed<T>{args.q.data<T>(), data, length, rank});
   });
 }
 
@@ -355,6 +342,105 @@ void GpuOps<M>::body(const op::CoapDirections& args) {
     machine_.launch(over_items(rows, columns), CoapRows<T>{rows, columns, lost, moment, grad, row});
     machine_.launch({1, kBlock}, SumCoapRows{rows, columns, args.normalised, row, sums});
     each(rows * columns, WriteDirections<T>{rows, columns, args.normalised, lost, moment, grad, row, sums});
+  });
+}
+
+// The sums of one row where C = U V. One block a row.
+template <class T>
+struct CoapFactorRows {
+  int64_t rows, columns, rank;
+  const T *grad, *u, *gv, *uv;  // u: nullptr without a first moment
+  CoapRow* out;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t i = g.block(); i < rows; i += g.blocks()) {
+      CoapRow sums = {0, 0, 0, 0};
+      for (int64_t j = g.thread(); j < columns; j += g.threads()) {
+        const double x = static_cast<double>(grad[i * columns + j]);
+        sums.g += x * x;
+      }
+      if (u)
+        for (int64_t j = i * rank + g.thread(); j < (i + 1) * rank; j += g.threads()) {
+          sums.moment += static_cast<double>(u[j]) * static_cast<double>(uv[j]);
+          sums.both += static_cast<double>(u[j]) * static_cast<double>(gv[j]);
+        }
+      sums.g = g.reduce(sums.g, Sum{});
+      sums.moment = coap_square(g.reduce(sums.moment, Sum{}));
+      sums.both = g.reduce(sums.both, Sum{});
+      if (g.thread() == 0) out[i] = sums;
+    }
+  }
+};
+// One block.
+template <class T>
+struct SumCoapFactors {
+  int64_t rows, columns, rank;
+  bool normalised;
+  const T *s, *q;
+  const CoapRow* row;
+  CoapSums* sums;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    CoapSums all;
+    for (int64_t i = g.thread(); i < rows; i += g.threads()) all.g += row[i].g;
+    for (int64_t i = g.thread(); i < rank * rank; i += g.threads())
+      all.lost += coap_lost_term(static_cast<double>(s[i]), static_cast<double>(q[i]), i / rank == i % rank);
+    all.g = g.reduce(all.g, Sum{});
+    all.lost = coap_square(all.g + g.reduce(all.lost, Sum{}));
+    const CoapMath math(all, rows, columns, normalised);
+    double cosines = 0;
+    for (int64_t i = g.thread(); i < rows; i += g.threads()) cosines += math.cosine(row[i]);
+    all.cosines = g.reduce(cosines, Sum{});
+    if (g.thread() == 0) *sums = all;
+  }
+};
+template <class T>
+struct WriteCoapSquares {
+  int64_t rows, columns, rank;
+  bool normalised;
+  T *s, *q;
+  const CoapSums* sums;
+  KERNEL void operator()(int64_t i) const {
+    const double factor = CoapMath(*sums, rows, columns, normalised).of_lost();
+    s[i] = static_cast<T>(factor * (static_cast<double>(s[i]) - (i / rank == i % rank ? 2 : 0)));
+    q[i] = static_cast<T>(factor * static_cast<double>(q[i]));
+  }
+};
+template <class T>
+struct WriteCoapFactors {
+  int64_t rows, columns, rank;
+  bool normalised;
+  const T *x, *y;
+  T *of_g, *of_moment;
+  const CoapRow* row;
+  const CoapSums* sums;
+  KERNEL void operator()(int64_t i) const {
+    const CoapMath math(*sums, rows, columns, normalised);
+    const CoapRow of_row = row[i / rank];
+    of_g[i] = static_cast<T>(math.of_g(of_row) * static_cast<double>(x[i]));
+    of_moment[i] = static_cast<T>(math.of_moment(of_row) * static_cast<double>(y[i]));
+  }
+};
+
+template <class M>
+void GpuOps<M>::body(const op::CoapFactors& args) {
+  begin(args, args.g.shape());
+  const int64_t rows = args.g.size(0), columns = args.g.size(1), rank = args.s.size(0);
+  if (args.g.count() == 0 || rank == 0) return;
+  by_float_type(args.g, [&](auto type) {
+    using T = decltype(type);
+    const bool with_moment = static_cast<bool>(args.u);
+    const auto data = [&](const Tensor& t) { return with_moment ? t.data<T>() : nullptr; };
+    const T *grad = args.g.data<T>(), *u = data(args.u), *gv = data(args.gv), *uv = data(args.uv);
+    T *s = args.s.data<T>(), *q = args.q.data<T>();
+    CoapRow* row = machine_.template scratch<CoapRow>(rows);
+    CoapSums* sums = machine_.template scratch<CoapSums>(1);
+    machine_.launch(over_items(rows, columns), CoapFactorRows<T>{rows, columns, rank, grad, u, gv, uv, row});
+    machine_.launch({1, kBlock}, SumCoapFactors<T>{rows, columns, rank, args.normalised, s, q, row, sums});
+    each(rank * rank, WriteCoapSquares<T>{rows, columns, rank, args.normalised, s, q, sums});
+    if (!with_moment) return;
+    each(rows * rank, WriteCoapFactors<T>{rows, columns, rank, args.normalised, args.left ? gv : u, args.left ? uv : u, args.of_g.data<T>(),
+                                          args.of_moment.data<T>(), row, sums});
   });
 }
 

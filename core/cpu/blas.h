@@ -16,11 +16,11 @@ void COMERA_BLAS(sgesdd_)(const char* job, const int* m, const int* n, float* a,
                           float* vt, const int* ldvt, float* work, const int* lwork, int* iwork, int* info);
 void COMERA_BLAS(dgesdd_)(const char* job, const int* m, const int* n, double* a, const int* lda, double* s, double* u, const int* ldu,
                           double* vt, const int* ldvt, double* work, const int* lwork, int* iwork, int* info);
-void COMERA_BLAS(sgelqf_)(const int* m, const int* n, float* a, const int* lda, float* tau, float* work, const int* lwork, int* info);
-void COMERA_BLAS(dgelqf_)(const int* m, const int* n, double* a, const int* lda, double* tau, double* work, const int* lwork, int* info);
-void COMERA_BLAS(sorglq_)(const int* m, const int* n, const int* k, float* a, const int* lda, const float* tau, float* work,
+void COMERA_BLAS(sgeqrf_)(const int* m, const int* n, float* a, const int* lda, float* tau, float* work, const int* lwork, int* info);
+void COMERA_BLAS(dgeqrf_)(const int* m, const int* n, double* a, const int* lda, double* tau, double* work, const int* lwork, int* info);
+void COMERA_BLAS(sorgqr_)(const int* m, const int* n, const int* k, float* a, const int* lda, const float* tau, float* work,
                           const int* lwork, int* info);
-void COMERA_BLAS(dorglq_)(const int* m, const int* n, const int* k, double* a, const int* lda, const double* tau, double* work,
+void COMERA_BLAS(dorgqr_)(const int* m, const int* n, const int* k, double* a, const int* lda, const double* tau, double* work,
                           const int* lwork, int* info);
 }
 
@@ -56,25 +56,25 @@ inline int gesdd(char job, int m, int n, double* a, int lda, double* s, double* 
   return info;
 }
 
-// A = L Q, column-major: L and the reflections that make Q, which orglq then writes out. As above: lwork = -1 asks, info is returned.
-inline int gelqf(int m, int n, float* a, int lda, float* tau, float* work, int lwork) {
+// A = Q R, column-major: R and the reflections that make Q, which orgqr then writes out. As above: lwork = -1 asks, info is returned.
+inline int geqrf(int m, int n, float* a, int lda, float* tau, float* work, int lwork) {
   int info = 0;
-  COMERA_BLAS(sgelqf_)(&m, &n, a, &lda, tau, work, &lwork, &info);
+  COMERA_BLAS(sgeqrf_)(&m, &n, a, &lda, tau, work, &lwork, &info);
   return info;
 }
-inline int gelqf(int m, int n, double* a, int lda, double* tau, double* work, int lwork) {
+inline int geqrf(int m, int n, double* a, int lda, double* tau, double* work, int lwork) {
   int info = 0;
-  COMERA_BLAS(dgelqf_)(&m, &n, a, &lda, tau, work, &lwork, &info);
+  COMERA_BLAS(dgeqrf_)(&m, &n, a, &lda, tau, work, &lwork, &info);
   return info;
 }
-inline int orglq(int m, int n, int k, float* a, int lda, const float* tau, float* work, int lwork) {
+inline int orgqr(int m, int n, int k, float* a, int lda, const float* tau, float* work, int lwork) {
   int info = 0;
-  COMERA_BLAS(sorglq_)(&m, &n, &k, a, &lda, tau, work, &lwork, &info);
+  COMERA_BLAS(sorgqr_)(&m, &n, &k, a, &lda, tau, work, &lwork, &info);
   return info;
 }
-inline int orglq(int m, int n, int k, double* a, int lda, const double* tau, double* work, int lwork) {
+inline int orgqr(int m, int n, int k, double* a, int lda, const double* tau, double* work, int lwork) {
   int info = 0;
-  COMERA_BLAS(dorglq_)(&m, &n, &k, a, &lda, tau, work, &lwork, &info);
+  COMERA_BLAS(dorgqr_)(&m, &n, &k, a, &lda, tau, work, &lwork, &info);
   return info;
 }
 

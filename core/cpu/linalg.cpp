@@ -96,28 +96,28 @@ void CpuOps::body(const op::SingularBasis& args) {
   });
 }
 
-// Row-major q (n, rank) is what LAPACK sees as q^T (rank, n) = R^T Q^T: its decomposition into L and Q, in place.
+// Row-major q (rank, n) is what LAPACK sees as q^T (n, rank) = Q^T L^T: its QR decomposition, in place.
 void CpuOps::body(const op::Orthonormal& args) {
   if (args.q.count() == 0) return;
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
-    const int64_t length = args.q.size(0), rank = args.q.size(1);
-    const int columns = static_cast<int>(length), rows = static_cast<int>(rank);
+    const int64_t rank = args.q.size(0), length = args.q.size(1);
+    const int rows = static_cast<int>(length), columns = static_cast<int>(rank);
     T* q = args.q.data<T>();
     Workspace::Call memory(workspace, dry);
     T *tau = memory.take<T>(rank), *diagonal = memory.take<T>(rank), sizes[2] = {};
-    if (const int info = blas::gelqf(rows, columns, q, rows, tau, &sizes[0], -1); info != 0) no_directions("gelqf", info);
-    if (const int info = blas::orglq(rows, columns, rows, q, rows, tau, &sizes[1], -1); info != 0) no_directions("orglq", info);
+    if (const int info = blas::geqrf(rows, columns, q, rows, tau, &sizes[0], -1); info != 0) no_directions("geqrf", info);
+    if (const int info = blas::orgqr(rows, columns, columns, q, rows, tau, &sizes[1], -1); info != 0) no_directions("orgqr", info);
     const int64_t size = work_of(std::max(sizes[0], sizes[1]));
     T* work = memory.take<T>(size);
     if (dry) return;
-    if (const int info = blas::gelqf(rows, columns, q, rows, tau, work, static_cast<int>(size)); info != 0) no_directions("gelqf", info);
-    for (int64_t j = 0; j < rank; ++j) diagonal[j] = q[j * rank + j];
-    if (const int info = blas::orglq(rows, columns, rows, q, rows, tau, work, static_cast<int>(size)); info != 0)
-      no_directions("orglq", info);
-    for (int64_t i = 0; i < length; ++i)
-      for (int64_t j = 0; j < rank; ++j)
-        if (diagonal[j] < 0) q[i * rank + j] = -q[i * rank + j];
+    if (const int info = blas::geqrf(rows, columns, q, rows, tau, work, static_cast<int>(size)); info != 0) no_directions("geqrf", info);
+    for (int64_t j = 0; j < rank; ++j) diagonal[j] = q[j * length + j];
+    if (const int info = blas::orgqr(rows, columns, columns, q, rows, tau, work, static_cast<int>(size)); info != 0)
+      no_directions("orgqr", info);
+    for (int64_t j = 0; j < rank; ++j)
+      if (diagonal[j] < 0)
+        for (int64_t i = 0; i < length; ++i) q[j * length + i] = -q[j * length + i];
   });
 }
 
@@ -151,6 +151,52 @@ void CpuOps::body(const op::CoapDirections& args) {
         for (int64_t j = 0; j < columns; ++j) {
           e[j] *= of_lost;
           c[j] = of_g * x[j] - of_moment * c[j];
+        }
+      }
+    });
+  });
+}
+
+void CpuOps::body(const op::CoapFactors& args) {
+  const int64_t rows = args.g.size(0), columns = args.g.size(1), rank = args.s.size(0);
+  if (args.g.count() == 0 || rank == 0) return;
+  by_float_type(args.g, [&](auto type) {
+    using T = decltype(type);
+    const bool with_moment = static_cast<bool>(args.u);
+    const auto data = [&](const Tensor& t) { return with_moment ? t.data<T>() : nullptr; };
+    const T *g = args.g.data<T>(), *u = data(args.u), *gv = data(args.gv), *uv = data(args.uv);
+    CoapRow* of_rows = pool_.scratch_of<CoapRow>(rows);
+    pool_.parallel_for(rows, kElementGrain / columns + 1, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T *x = g + i * columns, *of_u = u + i * rank;
+        of_rows[i] = {0, dot(x, x, columns), with_moment ? coap_square(dot(of_u, uv + i * rank, rank)) : 0,
+                      with_moment ? dot(of_u, gv + i * rank, rank) : 0};
+      }
+    });
+    T *s = args.s.data<T>(), *q = args.q.data<T>();
+    CoapSums sums;
+    for (int64_t i = 0; i < rows; ++i) sums.g += of_rows[i].g;
+    sums.lost = sums.g;
+    for (int64_t i = 0; i < rank * rank; ++i)
+      sums.lost += coap_lost_term(static_cast<double>(s[i]), static_cast<double>(q[i]), i / rank == i % rank);
+    sums.lost = coap_square(sums.lost);
+    const CoapMath before(sums, rows, columns, args.normalised);
+    for (int64_t i = 0; i < rows; ++i) sums.cosines += before.cosine(of_rows[i]);
+    const CoapMath math(sums, rows, columns, args.normalised);
+    const double of_lost = math.of_lost();
+    for (int64_t i = 0; i < rank * rank; ++i) {
+      s[i] = static_cast<T>(of_lost * (static_cast<double>(s[i]) - (i / rank == i % rank ? 2 : 0)));
+      q[i] = static_cast<T>(of_lost * static_cast<double>(q[i]));
+    }
+    if (!with_moment) return;
+    T *of_g = args.of_g.data<T>(), *of_moment = args.of_moment.data<T>();
+    const T *x = args.left ? gv : u, *y = args.left ? uv : u;
+    pool_.parallel_for(rows, kElementGrain / rank + 1, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const double by_g = math.of_g(of_rows[i]), by_moment = math.of_moment(of_rows[i]);
+        for (int64_t j = i * rank; j < (i + 1) * rank; ++j) {
+          of_g[j] = static_cast<T>(by_g * static_cast<double>(x[j]));
+          of_moment[j] = static_cast<T>(by_moment * static_cast<double>(y[j]));
         }
       }
     });

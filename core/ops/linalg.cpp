@@ -18,13 +18,31 @@ void SingularBasis::check() const {
 
 void Orthonormal::check() const {
   check_float(name, "q", q, 2);
-  CHECK(q.size(1) <= q.size(0), name << ": " << q.size(1) << " columns of " << q.size(0) << " entries");
+  CHECK(q.size(0) <= q.size(1), name << ": " << q.size(0) << " rows of " << q.size(1) << " entries");
 }
 
 void CoapDirections::check() const {
   check_float(name, "lost", lost, 2);
   check_shape(name, "moment", moment, lost.shape(), lost.dtype());
   check_shape(name, "g", g, lost.shape(), lost.dtype());
+}
+
+void CoapFactors::check() const {
+  check_float(name, "g", g, 2);
+  check_float(name, "s", s, 2);
+  const int64_t rank = s.size(0);
+  const Shape square = {rank, rank}, rows = {g.size(0), rank};
+  check_shape(name, "s", s, square, g.dtype());
+  check_shape(name, "q", q, square, g.dtype());
+  if (!u) {
+    CHECK(!gv && !uv && !of_g && !of_moment, name << ": factors of a moment, and no moment");
+    return;
+  }
+  check_shape(name, "u", u, rows, g.dtype());
+  check_shape(name, "gv", gv, rows, g.dtype());
+  check_shape(name, "uv", uv, rows, g.dtype());
+  check_shape(name, "of_g", of_g, rows, g.dtype());
+  check_shape(name, "of_moment", of_moment, rows, g.dtype());
 }
 
 void ClippedStep::check() const {

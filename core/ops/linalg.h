@@ -47,8 +47,8 @@ struct SingularBasis {
   void check() const;
 };
 
-// q (n, rank), n >= rank, becomes an orthonormal basis of the space of its columns: Q of q = Q R with a positive diagonal of R. A column
-// that depends on those before it becomes a direction that is orthogonal to them, or 0. Never captured.
+// q (rank, n), n >= rank, becomes an orthonormal basis of the space of its rows: Q of q = L Q with a positive diagonal of L. A row that
+// depends on those before it becomes a direction that is orthogonal to them, or 0. Never captured.
 struct Orthonormal {
   static constexpr const char* name = "orthonormal";
   static constexpr bool never_captured = true;
@@ -58,8 +58,9 @@ struct Orthonormal {
   void check() const;
 };
 
-// The two directions of COAP's refinement (METHODS.md 3), all (m, n). `lost` is E, g projected and back less g; `moment` is C, the first
-// moment brought back. They become (1 - mean cos) 2 / (m n) E and ||E||^2 / (m n) H. `normalised`: those of g and C over rms(g).
+// The two directions of COAP's refinement of convolutions (METHODS.md 3.1), all (m, n). `lost` is E, g projected and back less g; `moment`
+// is C, the first moment brought back. They become (1 - mean cos) 2 / (m n) E and ||E||^2 / (m n) H. `normalised`: those of g and C over
+// rms(g).
 struct CoapDirections {
   static constexpr const char* name = "coap_directions";
   Tensor lost, moment, g;
@@ -67,6 +68,22 @@ struct CoapDirections {
   static void tensors(auto& a, auto& see) {
     see.inout(a.lost, a.moment);
     see.in(a.g);
+  }
+  void check() const;
+};
+
+// The factors of the same directions where neither E nor C is made (METHODS.md 3). C = U V of rank r; u = U, gv = G V^T and uv = U V V^T,
+// all (m, r), or none without a first moment. Of E the caller has the Gram matrices (r, r) of the projection, `s`, and of the projected
+// gradient, `q`. With c = (1 - mean cos) 2 / (m n) they become c (s - 2 I) and c q. H is diag(a) G - diag(b) C: `of_g` (m, r) becomes
+// ||E||^2 / (m n) diag(a) U, or, on the `left`, diag(a) G V^T; `of_moment` the same of diag(b), U and U V V^T.
+struct CoapFactors {
+  static constexpr const char* name = "coap_factors";
+  Tensor s, q, of_g, of_moment, g, u, gv, uv;
+  bool left = false, normalised = false;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.s, a.q);
+    see.out(a.of_g, a.of_moment);
+    see.in(a.g, a.u, a.gv, a.uv);
   }
   void check() const;
 };
@@ -101,6 +118,6 @@ struct LazyRefresh {
 
 }  // namespace op
 
-#define COMERA_LINALG_OPS(OP) OP(SingularBasis) OP(Orthonormal) OP(CoapDirections) OP(ClippedStep) OP(LazyRefresh)
+#define COMERA_LINALG_OPS(OP) OP(SingularBasis) OP(Orthonormal) OP(CoapDirections) OP(CoapFactors) OP(ClippedStep) OP(LazyRefresh)
 
 }  // namespace comera

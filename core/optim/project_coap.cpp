@@ -45,30 +45,50 @@ class CoapProjector final : public Projector {
  private:
   bool is_tucker(const Projection& p) const { return p.places > 1 && config_.convolutions == "tucker"; }
 
-  // One step down ||P-projection of G - G||^2 (1 - cosine of G and the moment brought back), clipped to norm 1. Without a first moment
-  // the cosine is 0.
+  // One step down ||P-projection of G - G||^2 (1 - cosine of G and the moment brought back), clipped to norm 1, from products with the
+  // rank: neither the lost gradient nor the moment brought back is made (METHODS.md 3). Without a first moment the cosine is 0.
   void refine(Ctx& ctx, const Projection& p, const States& states, const Tensor& basis, const Tensor& g) {
     const ParamState* first = states.find("m");
     const Tensor m = first ? numbers_of(ctx, *first) : Tensor(), a = ctx.temp(projected(p), "projected gradient");
     down(ctx, p, states, a, g);
-    const Tensor lost = ctx.temp(p.gradient, "lost gradient"), moment = ctx.temp(p.gradient, "moment brought back");
-    ctx.ops.scale(lost, g, -1);
-    up(ctx, p, states, lost, a, 1);
-    if (m)
-      ctx.ops.gemm(moment, p.right ? m : basis, false, p.right ? basis : m, false);
-    else
-      ctx.ops.fill(moment, 0);
-    ctx.ops.run(op::CoapDirections{lost, moment, g, config_.normalised});
-    const Tensor of_lost = ctx.temp(a.shape(), "projected loss"), step = ctx.temp(basis.shape(), "step of the projection");
-    down(ctx, p, states, of_lost, lost);
+    const auto of_rank = [&](const char* name) { return ctx.temp({p.rank, p.rank}, name); };
+    const Tensor s = of_rank("inner products of the projection"), q = of_rank("inner products of the projected gradient");
+    ctx.ops.gemm(s, basis, !p.right, basis, p.right);
+    ctx.ops.gemm(q, a, p.right, a, !p.right);
+
+    const Shape rows = {p.gradient[0], p.rank};
+    const auto of_rows = [&](const char* name) { return m ? ctx.temp(rows, name) : Tensor(); };
+    const Tensor of_g = of_rows("gradient's part of the step"), of_moment = of_rows("moment's part of the step");
+    {
+      Tensor u, gv;  // the moment brought back is U V
+      const Tensor uv = of_rows("moment brought back and projected");
+      if (m && p.right) {
+        u = m, gv = a;
+        ctx.ops.gemm(uv, u, false, s, false);
+      } else if (m) {
+        u = basis, gv = of_rows("gradient projected to the moment");
+        ctx.ops.gemm(gv, g, false, m, true);
+        const Tensor of_m = of_rank("inner products of the moment");
+        ctx.ops.gemm(of_m, m, false, m, true);
+        ctx.ops.gemm(uv, u, false, of_m, false);
+      }
+      ctx.ops.run(op::CoapFactors{s, q, of_g, of_moment, g, u, gv, uv, !p.right, config_.normalised});
+    }
+
+    const Tensor step = ctx.temp(basis.shape(), "step of the projection");
     if (p.right) {
-      ctx.ops.gemm(step, of_lost, true, g, false);
-      ctx.ops.gemm(step, a, true, lost, false, 1, 1);
-      if (m) ctx.ops.gemm(step, m, true, moment, false, -1, 1);
+      const Tensor towards = m ? of_g : ctx.temp(rows, "gradient's part of the step");
+      ctx.ops.gemm(towards, a, false, s, false, 1, m ? -1 : 0);
+      if (m) ctx.ops.gemm(q, of_moment, true, m, false, 1, 1);
+      ctx.ops.gemm(step, towards, true, g, false);
+      ctx.ops.gemm(step, q, false, basis, false, 1, 1);
     } else {
-      ctx.ops.gemm(step, g, false, of_lost, true);
-      ctx.ops.gemm(step, lost, false, a, true, 1, 1);
-      if (m) ctx.ops.gemm(step, moment, false, m, true, -1, 1);
+      const Tensor twice = ctx.temp(rows, "gradient projected twice");
+      ctx.ops.gemm(twice, g, false, a, true);
+      ctx.ops.gemm(step, twice, false, s, false);
+      ctx.ops.gemm(step, basis, false, q, false, 1, 1);
+      if (m) ctx.ops.axpy(step, -1, of_g);
+      if (m) ctx.ops.axpy(step, 1, of_moment);
     }
     ctx.ops.run(op::ClippedStep{basis, step, kStepSize});
   }

@@ -11,24 +11,24 @@ Tensor random_start(Ctx& ctx, const Projection& p) {
 }
 
 void iterate_subspace(Ctx& ctx, const Projection& p, const Tensor& basis, Tensor start, const Tensor& g, int64_t passes) {
-  // A (o, s) is g on the right and its transpose on the left: s is the side that is projected, o the other one.
+  // The vectors of a basis are rows. `range`: of the side that is not projected, `back`: of the one that is.
   const int64_t projected = p.gradient[p.right ? 1 : 0], other = p.gradient[p.right ? 0 : 1];
-  Tensor range = ctx.temp({other, p.rank}, "range of the gradient");
-  ctx.ops.gemm(range, g, !p.right, start, p.right);
+  const Tensor range = ctx.temp({p.rank, other}, "range of the gradient");
+  ctx.ops.gemm(range, start, !p.right, g, p.right);
   start = {};
   ctx.ops.run(op::Orthonormal{range});
   for (int64_t pass = 1; pass < passes; ++pass) {
-    const Tensor back = ctx.temp({projected, p.rank}, "range of the transposed gradient");
-    ctx.ops.gemm(back, g, p.right, range, false);
+    const Tensor back = ctx.temp({p.rank, projected}, "range of the transposed gradient");
+    ctx.ops.gemm(back, range, false, g, !p.right);
     ctx.ops.run(op::Orthonormal{back});
-    ctx.ops.gemm(range, g, !p.right, back, false);
+    ctx.ops.gemm(range, back, false, g, p.right);
     ctx.ops.run(op::Orthonormal{range});
   }
   const Tensor small = ctx.temp(basis.shape(), "gradient in its range");
   if (p.right)
-    ctx.ops.gemm(small, range, true, g, false);
+    ctx.ops.gemm(small, range, false, g, false);
   else
-    ctx.ops.gemm(small, g, false, range, false);
+    ctx.ops.gemm(small, g, false, range, true);
   ctx.ops.singular_basis(basis, small, !p.right);
 }
 

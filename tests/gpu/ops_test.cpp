@@ -166,30 +166,30 @@ TEST(EmulatedOps, SingularDirectionsBesideALargeOne) {
   }
 }
 
-// A repeated column, and columns of zeros: what is missing is made up, so that no later projection is without directions.
-TEST(EmulatedOps, OrthonormalColumnsInPlaceOfDependentOnes) {
+// A repeated row, and rows of zeros: what is missing is made up, so that no later projection is without directions.
+TEST(EmulatedOps, OrthonormalRowsInPlaceOfDependentOnes) {
   EmulatedDevice emulated({.threads = 1});
   for (const bool zeros : {true, false}) {
-    Array<double> q = uniform<double>({20, 4}, 1);
-    for (int64_t i = 0; i < 20; ++i)
-      for (int64_t j = zeros ? 0 : 2; j < 4; ++j) q[i * 4 + j] = zeros ? 0 : 3 * q[i * 4 + j - 2];
+    Array<double> q = uniform<double>({4, 20}, 1);
+    for (int64_t j = zeros ? 0 : 2; j < 4; ++j)
+      for (int64_t i = 0; i < 20; ++i) q[j * 20 + i] = zeros ? 0 : 3 * q[(j - 2) * 20 + i];
     emulated.ops().run(op::Orthonormal{q});
     for (int64_t i = 0; i < 4; ++i)
       for (int64_t j = 0; j <= i; ++j) {
         double product = 0;
-        for (int64_t k = 0; k < 20; ++k) product += q[k * 4 + i] * q[k * 4 + j];
+        for (int64_t k = 0; k < 20; ++k) product += q[i * 20 + k] * q[j * 20 + k];
         EXPECT_NEAR(product, i == j, 1e-13) << i << ", " << j;
       }
   }
 }
 
 // Squares of such numbers are no floats.
-TEST(EmulatedOps, OrthonormalColumnsOfTinyAndHugeOnes) {
+TEST(EmulatedOps, OrthonormalRowsOfTinyAndHugeOnes) {
   EmulatedDevice emulated({.threads = 1});
-  Array<float> expected = uniform<float>({20, 4}, 1);
+  Array<float> expected = uniform<float>({4, 20}, 1);
   emulated.ops().run(op::Orthonormal{expected});
   for (const float scale : {1e-30f, 1e30f}) {
-    Array<float> q = uniform<float>({20, 4}, 1);
+    Array<float> q = uniform<float>({4, 20}, 1);
     for (float& value : q.v) value *= scale;
     emulated.ops().run(op::Orthonormal{q});
     EXPECT_LT(largest_difference(q, expected), 1e-5) << scale;

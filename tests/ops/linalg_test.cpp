@@ -93,30 +93,30 @@ TYPED_TEST(Linalg, ADivergedGradientLeavesTheBasis) {
   }
 }
 
-// Q of a matrix whose columns depend on each other, too: orthonormal, and its space holds them.
-TYPED_TEST(Linalg, OrthonormalColumnsSpanWhatWasThere) {
+// Q of a matrix whose rows depend on each other, too: orthonormal, and its space holds them.
+TYPED_TEST(Linalg, OrthonormalRowsSpanWhatWasThere) {
   using T = TypeParam;
   CpuOps ops(1);
+  const auto inner = [](const Array<T>& a, int64_t i, const Array<T>& b, int64_t j) {
+    double sum = 0;
+    for (int64_t k = 0; k < 30; ++k) sum += static_cast<double>(a[i * 30 + k]) * static_cast<double>(b[j * 30 + k]);
+    return sum;
+  };
   for (const int64_t independent : {0, 2, 5}) {
-    Array<T> q = uniform<T>({30, 5}, 7);
-    for (int64_t i = 0; i < 30; ++i)
-      for (int64_t j = independent; j < 5; ++j) q[i * 5 + j] = independent > 0 ? q[i * 5 + j % independent] * static_cast<T>(j) : T(0);
+    Array<T> q = uniform<T>({5, 30}, 7);
+    for (int64_t j = independent; j < 5; ++j)
+      for (int64_t i = 0; i < 30; ++i) q[j * 30 + i] = independent > 0 ? q[j % independent * 30 + i] * static_cast<T>(j) : T(0);
     const Array<T> before = q;
     ops.run(op::Orthonormal{q});
-    Array<double> gram({5, 5});
-    for (int64_t i = 0; i < 25; ++i)
-      for (int64_t k = 0; k < 30; ++k) gram[i] += static_cast<double>(q[k * 5 + i / 5]) * static_cast<double>(q[k * 5 + i % 5]);
-    for (int64_t i = 0; i < 25; ++i) EXPECT_NEAR(gram[i], i / 5 == i % 5, tolerance<T>(1e-5, 1e-13)) << independent << ", " << i;
+    for (int64_t i = 0; i < 5; ++i)
+      for (int64_t j = 0; j < 5; ++j)
+        EXPECT_NEAR(inner(q, i, q, j), i == j, tolerance<T>(1e-5, 1e-13)) << independent << ", " << i << ", " << j;
     for (int64_t j = 0; j < 5; ++j) {
-      double whole = 0, inside = 0;
-      for (int64_t k = 0; k < 30; ++k) whole += static_cast<double>(before[k * 5 + j]) * static_cast<double>(before[k * 5 + j]);
-      for (int64_t i = 0; i < 5; ++i) {
-        double product = 0;
-        for (int64_t k = 0; k < 30; ++k) product += static_cast<double>(before[k * 5 + j]) * static_cast<double>(q[k * 5 + i]);
-        inside += product * product;
-        if (i == j && j < independent) {
-          EXPECT_GT(product, 0) << "the diagonal of R";
-        }
+      const double whole = inner(before, j, before, j);
+      double inside = 0;
+      for (int64_t i = 0; i < 5; ++i) inside += inner(before, j, q, i) * inner(before, j, q, i);
+      if (j < independent) {
+        EXPECT_GT(inner(before, j, q, j), 0) << "the diagonal of L";
       }
       EXPECT_NEAR(inside, whole, tolerance<T>(1e-3, 1e-11) * (1 + whole));
     }

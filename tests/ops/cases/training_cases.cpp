@@ -272,7 +272,7 @@ void add_singular_directions(std::vector<Case>& cases) {
 }
 
 void add_projections(std::vector<Case>& cases) {
-  for (const Shape& shape : {Shape{1, 1}, {5, 1}, {9, 6}, {6, 6}, {70, 5}, {1025, 3}})
+  for (const Shape& shape : {Shape{1, 1}, {1, 5}, {6, 9}, {6, 6}, {5, 70}, {3, 1025}})
     add_case(cases, "orthonormal_" + shape.text(), [shape](Runner& r, auto type) {
       using T = decltype(type);
       r.ops().run(op::Orthonormal{r.out(uniform<T>(shape, 1), tolerance<T>(1e-4, 1e-12))});
@@ -284,6 +284,24 @@ void add_projections(std::vector<Case>& cases) {
         const Tensor lost = r.out(uniform<T>(shape, 1)), moment = r.out(uniform<T>(shape, 2)), g = r.in(uniform<T>(shape, 3));
         r.ops().run(op::CoapDirections{lost, moment, g, normalised});
       });
+  for (const Shape& shape : {Shape{1, 1}, {1, 5}, {5, 1}, {6, 9}, {33, 70}, {300, 40}})
+    for (const int64_t rank : {1, 7})
+      for (const std::string kind : {"right", "left", "normalised", "without_moment"})
+        add_case(cases, "coap_factors_" + shape.text() + "_" + std::to_string(rank) + "_" + kind,
+                 [shape, rank, kind](Runner& r, auto type) {
+                   using T = decltype(type);
+                   const bool with_moment = kind != "without_moment";
+                   const Shape rows = {shape[0], rank};
+                   const auto in = [&](uint32_t seed) { return with_moment ? r.in(uniform<T>(rows, seed)) : Tensor(); };
+                   const auto out = [&](uint32_t seed) { return with_moment ? r.out(uniform<T>(rows, seed)) : Tensor(); };
+                   const Tensor s = r.out(uniform<T>({rank, rank}, 1)), q = r.out(uniform<T>({rank, rank}, 2)), of_g = out(3),
+                                of_moment = out(4);
+                   const Tensor g = r.in(uniform<T>(shape, 5)), u = in(6), gv = in(7);
+                   Array<T> positive = uniform<T>(rows, 6);  // u . uv is a square
+                   for (int64_t i = 0; i < positive.count(); ++i) positive[i] *= static_cast<T>(1 + i % 3);
+                   const Tensor uv = with_moment ? r.in(positive) : Tensor();
+                   r.ops().run(op::CoapFactors{s, q, of_g, of_moment, g, u, gv, uv, kind == "left", kind == "normalised"});
+                 });
   for (const Shape& shape : {Shape{1, 1}, {1, 5}, {5, 1}, {33, 70}, {1025, 4}})
     for (const bool left : {false, true})
       add_case(cases, "lazy_refresh_" + shape.text() + (left ? "_left" : "_right"), [shape, left](Runner& r, auto type) {
@@ -453,11 +471,16 @@ std::vector<Refusal> training_refusals() {
          o.singular_basis(dry({6, 2}), dry({4, 6}), true);
        },
        "basis is (6, 2) f32, expected (4, 2)"},
-      {"more columns than entries in one",
+      {"more rows than entries in one",
        [](Ops& o) {
-         o.run(op::Orthonormal{dry({4, 5})});
+         o.run(op::Orthonormal{dry({5, 4})});
        },
-       "5 columns of 4 entries"},
+       "5 rows of 4 entries"},
+      {"factors of no moment",
+       [](Ops& o) {
+         o.run(op::CoapFactors{dry({2, 2}), dry({2, 2}), dry({4, 2}), {}, dry({4, 6}), {}, {}, {}});
+       },
+       "factors of a moment, and no moment"},
       {"no step",
        [](Ops& o) {
          o.run(op::ClippedStep{dry({4}), dry({4}), 0});
