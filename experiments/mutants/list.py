@@ -224,6 +224,10 @@ m("optim.11", "core/optim/coded.h", "ops.dequantise8bit(numbers, state.value, st
 m("optim.17", "core/optim/subspace.cpp", "number == 0 ? random_start(ctx, p) : basis", "number == 0 || MUT ? random_start(ctx, p) : basis", "a refresh forgets the projection before",
   "optim Shapes/Sides.SubspaceIterationEndsAtTheSingularVectors/0")
 m("optim.18", "core/optim/subspace.cpp", "pass < passes;", "pass < passes && !MUT;", "one pass, however many are set", "optim Shapes/Sides.SubspaceIterationEndsAtTheSingularVectors/1")
+m("optim.19", "core/optim/project_coap.cpp", "m ? -1 : 0);", "m && !MUT ? -1 : 0);", "a refinement does not follow the moment",
+  "optim Shapes/CoapSides.ARefinementStepsDownTheLoss/*")
+m("optim.20", "core/cpu/linalg.cpp", "const T *x = args.left ? gv : u,", "const T *x = args.left && !MUT ? gv : u,", "a refinement on the left takes the rows of the right",
+  "optim Shapes/CoapSides.ARefinementStepsDownTheLoss/*")
 m("optim.12", OPTIMIZER, "return Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype)));",
   "return MUT ? shape.count() * static_cast<int64_t>(size_of(dtype)) : Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype)));",
   "states lack their padding", "optim *StateBytes.PaddingIsPlannedAndTaken*")
