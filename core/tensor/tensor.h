@@ -63,7 +63,10 @@ struct Mat {
   Tensor tensor;
   int64_t rows = 0, cols = 0, ld = 0, offset = 0;
 
-  Mat(const Tensor& t) : tensor(t), rows(t.size(0)), cols(t.count() / (t.size(0) ? t.size(0) : 1)), ld(cols) {}  // (rows, rest)
+  Mat(const Tensor& t) : tensor(t), rows(t.size(0)), cols(1) {  // (rows, rest)
+    for (int axis = 1; axis < t.shape().rank(); ++axis) cols *= t.size(axis);
+    ld = cols;
+  }
   Mat(const Tensor& t, int64_t rows, int64_t cols) : tensor(t), rows(rows), cols(cols), ld(cols) {
     CHECK(rows * cols == t.count(), t.shape().text() << " as " << rows << " x " << cols);
   }
