@@ -120,7 +120,7 @@ void refresh_field(FieldVisitor& v, std::string& refresh) {
   v.field("refresh", refresh,
           {.title = "Refresh of matrices",
            .help = "staggered: matrices get new projections in turn, few a step; together: all in the same step",
-           .choices = {{"staggered", "Staggered", "Matrices get new projections in turn, so no step refreshes all of them."},
+           .choices = {{"staggered", "Staggered", "Matrices get new projections in turn, so no step refreshes every matrix."},
                        {"together", "Together", "All matrices get new projections in the same step, as published."}}});
 }
 
