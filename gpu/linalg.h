@@ -293,17 +293,21 @@ struct CoapRows {
     }
   }
 };
-// One block.
+// One block. rank > 0: rows have ||G_i||^2 in place of ||E_i||^2, and <s - 2 I, q> is added.
+template <class T>
 struct SumCoapRows {
-  int64_t rows, columns;
+  int64_t rows, columns, rank;
   bool normalised;
+  const T *s, *q;
   const CoapRow* row;
   CoapSums* sums;
   template <class Group>
   KERNEL void operator()(Group& g) const {
     CoapSums all;
     for (int64_t i = g.thread(); i < rows; i += g.threads()) all.lost += row[i].lost, all.g += row[i].g;
-    all.lost = g.reduce(all.lost, Sum{});
+    for (int64_t i = g.thread(); i < rank * rank; i += g.threads())
+      all.lost += coap_lost_term(static_cast<double>(s[i]), static_cast<double>(q[i]), i / rank == i % rank);
+    all.lost = coap_square(g.reduce(all.lost, Sum{}));
     all.g = g.reduce(all.g, Sum{});
     const CoapMath math(all, rows, columns, normalised);
     double cosines = 0;
@@ -340,7 +344,7 @@ void GpuOps<M>::body(const op::CoapDirections& args) {
     CoapRow* row = machine_.template scratch<CoapRow>(rows);
     CoapSums* sums = machine_.template scratch<CoapSums>(1);
     machine_.launch(over_items(rows, columns), CoapRows<T>{rows, columns, lost, moment, grad, row});
-    machine_.launch({1, kBlock}, SumCoapRows{rows, columns, args.normalised, row, sums});
+    machine_.launch({1, kBlock}, SumCoapRows<T>{rows, columns, 0, args.normalised, nullptr, nullptr, row, sums});
     each(rows * columns, WriteDirections<T>{rows, columns, args.normalised, lost, moment, grad, row, sums});
   });
 }
@@ -364,34 +368,11 @@ struct CoapFactorRows {
           sums.moment += static_cast<double>(u[j]) * static_cast<double>(uv[j]);
           sums.both += static_cast<double>(u[j]) * static_cast<double>(gv[j]);
         }
-      sums.g = g.reduce(sums.g, Sum{});
+      sums.lost = sums.g = g.reduce(sums.g, Sum{});
       sums.moment = coap_square(g.reduce(sums.moment, Sum{}));
       sums.both = g.reduce(sums.both, Sum{});
       if (g.thread() == 0) out[i] = sums;
     }
-  }
-};
-// One block.
-template <class T>
-struct SumCoapFactors {
-  int64_t rows, columns, rank;
-  bool normalised;
-  const T *s, *q;
-  const CoapRow* row;
-  CoapSums* sums;
-  template <class Group>
-  KERNEL void operator()(Group& g) const {
-    CoapSums all;
-    for (int64_t i = g.thread(); i < rows; i += g.threads()) all.g += row[i].g;
-    for (int64_t i = g.thread(); i < rank * rank; i += g.threads())
-      all.lost += coap_lost_term(static_cast<double>(s[i]), static_cast<double>(q[i]), i / rank == i % rank);
-    all.g = g.reduce(all.g, Sum{});
-    all.lost = coap_square(all.g + g.reduce(all.lost, Sum{}));
-    const CoapMath math(all, rows, columns, normalised);
-    double cosines = 0;
-    for (int64_t i = g.thread(); i < rows; i += g.threads()) cosines += math.cosine(row[i]);
-    all.cosines = g.reduce(cosines, Sum{});
-    if (g.thread() == 0) *sums = all;
   }
 };
 template <class T>
@@ -436,7 +417,7 @@ void GpuOps<M>::body(const op::CoapFactors& args) {
     CoapRow* row = machine_.template scratch<CoapRow>(rows);
     CoapSums* sums = machine_.template scratch<CoapSums>(1);
     machine_.launch(over_items(rows, columns), CoapFactorRows<T>{rows, columns, rank, grad, u, gv, uv, row});
-    machine_.launch({1, kBlock}, SumCoapFactors<T>{rows, columns, rank, args.normalised, s, q, row, sums});
+    machine_.launch({1, kBlock}, SumCoapRows<T>{rows, columns, rank, args.normalised, s, q, row, sums});
     each(rank * rank, WriteCoapSquares<T>{rows, columns, rank, args.normalised, s, q, sums});
     if (!with_moment) return;
     each(rows * rank, WriteCoapFactors<T>{rows, columns, rank, args.normalised, args.left ? gv : u, args.left ? uv : u, args.of_g.data<T>(),

@@ -72,6 +72,20 @@ double dot(const T* a, const T* b, int64_t count) {
       row_sum<T>(count, [=](auto like, int64_t i) { return at<decltype(like)>(a + i) * at<decltype(like)>(b + i); }));
 }
 
+// rank > 0: rows have ||G_i||^2 in place of ||E_i||^2, and <s - 2 I, q> is added.
+template <class T>
+CoapSums coap_sums(const CoapRow* of_rows, int64_t rows, int64_t columns, bool normalised, const T* s = nullptr, const T* q = nullptr,
+                   int64_t rank = 0) {
+  CoapSums sums;
+  for (int64_t i = 0; i < rows; ++i) sums.lost += of_rows[i].lost, sums.g += of_rows[i].g;
+  for (int64_t i = 0; i < rank * rank; ++i)
+    sums.lost += coap_lost_term(static_cast<double>(s[i]), static_cast<double>(q[i]), i / rank == i % rank);
+  sums.lost = coap_square(sums.lost);
+  const CoapMath math(sums, rows, columns, normalised);
+  for (int64_t i = 0; i < rows; ++i) sums.cosines += math.cosine(of_rows[i]);
+  return sums;
+}
+
 }  // namespace
 
 void CpuOps::body(const op::SingularBasis& args) {
@@ -136,11 +150,7 @@ void CpuOps::body(const op::CoapDirections& args) {
         of_rows[i] = {dot(e, e, columns), dot(x, x, columns), dot(c, c, columns), dot(c, x, columns)};
       }
     });
-    CoapSums sums;
-    for (int64_t i = 0; i < rows; ++i) sums.lost += of_rows[i].lost, sums.g += of_rows[i].g;
-    const CoapMath before(sums, rows, columns, args.normalised);
-    for (int64_t i = 0; i < rows; ++i) sums.cosines += before.cosine(of_rows[i]);
-    const CoapMath math(sums, rows, columns, args.normalised);
+    const CoapMath math(coap_sums<T>(of_rows, rows, columns, args.normalised), rows, columns, args.normalised);
     pool_.parallel_for(rows, grain, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T of_lost = static_cast<T>(math.of_lost()), of_g = static_cast<T>(math.of_g(of_rows[i])),
@@ -169,20 +179,13 @@ void CpuOps::body(const op::CoapFactors& args) {
     pool_.parallel_for(rows, kElementGrain / columns + 1, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T *x = g + i * columns, *of_u = u + i * rank;
-        of_rows[i] = {0, dot(x, x, columns), with_moment ? coap_square(dot(of_u, uv + i * rank, rank)) : 0,
+        const double square = dot(x, x, columns);
+        of_rows[i] = {square, square, with_moment ? coap_square(dot(of_u, uv + i * rank, rank)) : 0,
                       with_moment ? dot(of_u, gv + i * rank, rank) : 0};
       }
     });
     T *s = args.s.data<T>(), *q = args.q.data<T>();
-    CoapSums sums;
-    for (int64_t i = 0; i < rows; ++i) sums.g += of_rows[i].g;
-    sums.lost = sums.g;
-    for (int64_t i = 0; i < rank * rank; ++i)
-      sums.lost += coap_lost_term(static_cast<double>(s[i]), static_cast<double>(q[i]), i / rank == i % rank);
-    sums.lost = coap_square(sums.lost);
-    const CoapMath before(sums, rows, columns, args.normalised);
-    for (int64_t i = 0; i < rows; ++i) sums.cosines += before.cosine(of_rows[i]);
-    const CoapMath math(sums, rows, columns, args.normalised);
+    const CoapMath math(coap_sums(of_rows, rows, columns, args.normalised, s, q, rank), rows, columns, args.normalised);
     const double of_lost = math.of_lost();
     for (int64_t i = 0; i < rank * rank; ++i) {
       s[i] = static_cast<T>(of_lost * (static_cast<double>(s[i]) - (i / rank == i % rank ? 2 : 0)));

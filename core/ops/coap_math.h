@@ -14,10 +14,10 @@ struct CoapSums {  // over all rows
   double lost = 0, g = 0, cosines = 0;
 };
 
-// ||E||^2 = ||G||^2 - 2 tr Q + <S, Q>, with the Gram matrices of the projection and of the projected gradient; one term of the sum.
+// One term of ||E||^2 - ||G||^2 = <S - 2 I, Q>; S and Q are the Gram matrices of the projection and of the projected gradient.
 HD double coap_lost_term(double s, double q, bool diagonal) { return (diagonal ? s - 2 : s) * q; }
-// Squares computed from products: rounding alone makes one negative.
-HD double coap_square(double value) { return value > 0 ? value : 0; }
+// A square that was computed from products, which rounding can make negative.
+HD double coap_square(double value) { return value < 0 ? 0 : value; }
 
 // The rows of the two directions: of_lost E and of_g G - of_moment C. Cosines need no sum but that of G.
 struct CoapMath {

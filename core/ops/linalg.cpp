@@ -35,7 +35,7 @@ void CoapFactors::check() const {
   check_shape(name, "s", s, square, g.dtype());
   check_shape(name, "q", q, square, g.dtype());
   if (!u) {
-    CHECK(!gv && !uv && !of_g && !of_moment, name << ": factors of a moment, and no moment");
+    CHECK(!gv && !uv && !of_g && !of_moment, name << ": tensors of a moment, but u is missing");
     return;
   }
   check_shape(name, "u", u, rows, g.dtype());

@@ -72,10 +72,10 @@ struct CoapDirections {
   void check() const;
 };
 
-// The factors of the same directions where neither E nor C is made (METHODS.md 3). C = U V of rank r; u = U, gv = G V^T and uv = U V V^T,
-// all (m, r), or none without a first moment. Of E the caller has the Gram matrices (r, r) of the projection, `s`, and of the projected
-// gradient, `q`. With c = (1 - mean cos) 2 / (m n) they become c (s - 2 I) and c q. H is diag(a) G - diag(b) C: `of_g` (m, r) becomes
-// ||E||^2 / (m n) diag(a) U, or, on the `left`, diag(a) G V^T; `of_moment` the same of diag(b), U and U V V^T.
+// The same directions from tensors of the rank, where neither E nor C is made (METHODS.md 3). C = U V: u = U, gv = G V^T and uv = U V V^T
+// are (m, r); they, of_g and of_moment are none without a first moment. s and q (r, r), the Gram matrices of the projection and of the
+// projected gradient, become c (s - 2 I) and c q with c = (1 - mean cos) 2 / (m n). With H = diag(a) G - diag(b) C and
+// f = ||E||^2 / (m n), of_g and of_moment (m, r) become f diag(a) U and f diag(b) U; on the `left`, f diag(a) gv and f diag(b) uv.
 struct CoapFactors {
   static constexpr const char* name = "coap_factors";
   Tensor s, q, of_g, of_moment, g, u, gv, uv;

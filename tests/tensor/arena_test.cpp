@@ -195,7 +195,7 @@ TEST(Tensor, ViewsCheckTheirCounts) {
   EXPECT_EQ(m.ld, 4);
   EXPECT_EQ(m.data<float>(), data.data() + 1);
   EXPECT_THROW(Mat(t).columns(3, 2), Error);
-  const Mat empty = Tensor(nullptr, {0, 2, 3}, DType::f32);  // no rows, but as wide as any
+  const Mat empty = Tensor(nullptr, {0, 2, 3}, DType::f32);  // without rows it keeps its columns
   EXPECT_EQ(empty.cols, 6);
   EXPECT_EQ(empty.ld, 6);
 }

@@ -80,7 +80,7 @@ TEST(Refreshes, OfEveryRuleGoOnInTheMiddleOfAnInterval) {
   }
 }
 
-// A refinement needs more memory than any step, which has the projected gradient and update: a wide layer at a batch of one.
+// A refinement needs more memory than a step, whose temporaries are the projected gradient and its update: a wide layer at a batch of one.
 TEST(Refreshes, MayNeedMoreMemoryThanAStep) {
   RunConfig config = scripted(image_config());
   config.method.weights = "dense";

@@ -297,7 +297,7 @@ void add_projections(std::vector<Case>& cases) {
                    const Tensor s = r.out(uniform<T>({rank, rank}, 1)), q = r.out(uniform<T>({rank, rank}, 2)), of_g = out(3),
                                 of_moment = out(4);
                    const Tensor g = r.in(uniform<T>(shape, 5)), u = in(6), gv = in(7);
-                   Array<T> positive = uniform<T>(rows, 6);  // u . uv is a square
+                   Array<T> positive = uniform<T>(rows, 6);  // u . uv = |C_i|^2 > 0
                    for (int64_t i = 0; i < positive.count(); ++i) positive[i] *= static_cast<T>(1 + i % 3);
                    const Tensor uv = with_moment ? r.in(positive) : Tensor();
                    r.ops().run(op::CoapFactors{s, q, of_g, of_moment, g, u, gv, uv, kind == "left", kind == "normalised"});
@@ -476,11 +476,11 @@ std::vector<Refusal> training_refusals() {
          o.run(op::Orthonormal{dry({5, 4})});
        },
        "5 rows of 4 entries"},
-      {"factors of no moment",
+      {"a moment without u",
        [](Ops& o) {
          o.run(op::CoapFactors{dry({2, 2}), dry({2, 2}), dry({4, 2}), {}, dry({4, 6}), {}, {}, {}});
        },
-       "factors of a moment, and no moment"},
+       "tensors of a moment, but u is missing"},
       {"no step",
        [](Ops& o) {
          o.run(op::ClippedStep{dry({4}), dry({4}), 0});
