@@ -2,6 +2,7 @@
 #include "app/studio/panels/matrix_ranks.h"
 
 #include "app/studio/panels.h"
+#include "app/studio/shown_run/timeline.h"
 #include "tests/studio/clicked.h"
 
 namespace comera::studio {
@@ -40,6 +41,17 @@ TEST_F(MatrixRanks, HasARowAMatrixAndItsRanksOverTheSteps) {
             "matrix,rows,columns,step,rank\n"
             "fc0.weight,512,784,0,128\nfc0.weight,512,784,51,20\n"
             "fc1.weight,16,512,0,16\nfc1.weight,16,512,51,16\n");
+}
+
+TEST_F(MatrixRanks, ShowsTheRanksOfTheStepThatIsReplayed) {
+  begin({"method=galore", "train.steps=0"});
+  seek(ui(), 50);
+  stage_.frames(2);
+  ASSERT_TRUE(ui().replaying());
+  EXPECT_EQ(csv(), "matrix,rows,columns,step,rank\nfc0.weight,512,784,0,128\nfc1.weight,16,512,0,16\n");
+  seek(ui(), 51);
+  stage_.frames(2);
+  EXPECT_NE(csv().find("fc0.weight,512,784,51,20"), std::string::npos);
 }
 
 TEST_F(MatrixRanks, IsNotThereWithoutRanks) {

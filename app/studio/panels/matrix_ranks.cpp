@@ -22,9 +22,10 @@ struct Change {
 std::vector<Change> changes_of(const UiState& ui) {
   const RunView& view = ui.shown();
   const std::optional<RankSetting> setting = rank_setting(view.config);
+  const int64_t last = ui.replaying() ? ui.snapshot().step : view.snapshot->step + 1;
   std::vector<Change> out{{0, view.config_at(0)}};
   for (const Edit& edit : view.edits)
-    if (edit.step <= view.snapshot->step + 1 && (edit.path == "method.coap.rank_ratio" || (setting && edit.path == setting->path)))
+    if (edit.step <= last && (edit.path == "method.coap.rank_ratio" || (setting && edit.path == setting->path)))
       out.push_back({edit.step, view.config_at(edit.step)});
   return out;
 }
