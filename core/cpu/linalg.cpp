@@ -26,34 +26,94 @@ int64_t work_of(T size) {
   return static_cast<int64_t>(static_cast<double>(size) * (1 + 1e-6)) + 1;
 }
 
-// Row-major G (m, n) is what LAPACK sees as G^T (n, m) = V S U^T. So its `u` holds the columns of V one after
-// another, which are the rows of V^T; and its `vt`, (k, m) by columns, is U (m, k) by rows.
+// Column-major A (m, n) = Q R, m >= n, and Q times a matrix.
 template <class T>
-struct Svd {
-  int m, n, small;
-  int64_t k;
-  T *a, *values, *u, *vt, *work;  // a is destroyed
-  int* integers;
-  int64_t size;
+class Qr {
+ public:
+  Qr(Workspace::Call& memory, int64_t rows, int64_t columns)
+      : m_(static_cast<int>(rows)),
+        n_(static_cast<int>(columns)),
+        block_(std::min(n_, kBlock)),
+        t_(memory.take<T>(block_ * columns)),
+        work_(memory.take<T>(block_ * columns)) {}
 
+  void factor(T* a) {
+    a_ = a;
+    if (const int info = blas::geqrt(m_, n_, block_, a, m_, t_, work_); info != 0) no_directions("geqrt", info);
+  }
+  T r(int64_t i, int64_t j) const { return a_[j * m_ + i]; }  // i <= j
+  // c (m, n) becomes Q c.
+  void multiply(T* c) const {
+    if (const int info = blas::gemqrt(m_, n_, n_, block_, a_, m_, t_, c, m_, work_); info != 0) no_directions("gemqrt", info);
+  }
+
+ private:
+  static constexpr int kBlock = 64;
+  const int m_, n_, block_;
+  T *const t_, *const work_;
+  T* a_ = nullptr;  // R and the reflections
+};
+
+// G (rows, columns), row-major, = U S V^T with k = min(rows, columns) vectors on each side. A long side goes by way of the R of its QR
+// decomposition, which is small.
+template <class T>
+class Svd {
+ public:
   Svd(Workspace::Call& memory, int64_t rows, int64_t columns)
-      : m(static_cast<int>(columns)), n(static_cast<int>(rows)), small(std::min(m, n)), k(small) {
-    a = memory.take<T>(rows * columns);
-    values = memory.take<T>(k);
-    u = memory.take<T>(columns * k);
-    vt = memory.take<T>(k * rows);
-    integers = memory.take<int>(8 * k);
+      : rows_(rows), columns_(columns), qr_(memory, long_, by_qr_ ? k_ : 0), a_(memory.take<T>(rows * columns)) {
+    if (by_qr_) {
+      small_ = memory.take<T>(k_ * k_);
+      of_small_ = memory.take<T>(k_ * k_);
+    }
+    u_ = memory.take<T>(length_ * k_);
+    vt_ = memory.take<T>(k_ * (by_qr_ ? k_ : rows));
+    values_ = memory.take<T>(k_);
+    integers_ = memory.take<int>(8 * k_);
     T answer = 0;
-    if (const int info = blas::gesdd('S', m, n, a, m, values, u, m, vt, small, &answer, -1, integers); info != 0)
-      no_directions("gesdd", info);
-    size = work_of(answer);
-    work = memory.take<T>(size);
+    decompose(&answer, -1);
+    size_ = work_of(answer);
+    work_ = memory.take<T>(size_);
   }
+
   void compute(const T* g) {
-    std::copy_n(g, int64_t{m} * n, a);
-    if (const int info = blas::gesdd('S', m, n, a, m, values, u, m, vt, small, work, static_cast<int>(size), integers); info != 0)
-      no_directions("gesdd", info);
+    if (by_qr_ && rows_ > columns_)
+      for (int64_t i = 0; i < rows_; ++i)
+        for (int64_t j = 0; j < columns_; ++j) a_[j * rows_ + i] = g[i * columns_ + j];
+    else
+      std::copy_n(g, rows_ * columns_, a_);
+    if (!by_qr_) return decompose(work_, size_);
+    qr_.factor(a_);
+    for (int64_t j = 0; j < k_; ++j)
+      for (int64_t i = 0; i < k_; ++i) small_[j * k_ + i] = i <= j ? qr_.r(i, j) : 0;
+    decompose(work_, size_);
+    for (int64_t p = 0; p < k_; ++p) {
+      std::copy_n(of_small_ + p * k_, k_, u_ + p * length_);
+      std::fill(u_ + p * length_ + k_, u_ + (p + 1) * length_, T(0));
+    }
+    qr_.multiply(u_);
   }
+
+  T left(int64_t i, int64_t p) const { return right_first_ ? vt_[i * k_ + p] : u_[p * length_ + i]; }
+  T right(int64_t p, int64_t j) const { return right_first_ ? u_[p * length_ + j] : vt_[j * k_ + p]; }
+
+ private:
+  // Row-major G is what LAPACK sees as G^T (columns, rows) = V S U^T. `size` -1: the size of `work` is asked for.
+  void decompose(T* work, int64_t size) {
+    const int k = static_cast<int>(k_), m = by_qr_ ? k : static_cast<int>(columns_), n = by_qr_ ? k : static_cast<int>(rows_);
+    const int info = blas::gesdd('S', m, n, by_qr_ ? small_ : a_, m, values_, by_qr_ ? of_small_ : u_, m, vt_, k, work,
+                                 static_cast<int>(size), integers_);
+    if (info != 0) no_directions("gesdd", info);
+  }
+
+  const int64_t rows_, columns_, k_ = std::min(rows_, columns_), long_ = std::max(rows_, columns_);
+  const bool by_qr_ = long_ >= 2 * k_;
+  Qr<T> qr_;
+  const bool right_first_ = !by_qr_ || columns_ >= rows_;     // u_ has the right vectors, vt_ the left ones
+  const int64_t length_ = right_first_ ? columns_ : rows_;    // length of a column of u_
+  T *a_, *small_ = nullptr, *of_small_ = nullptr, *u_, *vt_;  // a_ and small_ are destroyed
+  T *values_, *work_ = nullptr;
+  int* integers_;
+  int64_t size_ = 0;
 };
 
 // SVD leaves each vector's sign open: moments kept across refreshes need it fixed. `step` from entry to entry.
@@ -100,38 +160,32 @@ void CpuOps::body(const op::SingularBasis& args) {
     if (!std::all_of(values, values + args.g.count(), [](T value) { return std::isfinite(value); })) return;
     svd.compute(values);
     T* out = args.basis.data<T>();
-    if (args.left) {
-      for (int64_t i = 0; i < m; ++i) std::copy_n(svd.vt + i * svd.k, rank, out + i * rank);
-      for (int64_t p = 0; p < rank; ++p) fix_sign(out + p, m, rank);
-    } else {
-      std::copy_n(svd.u, rank * n, out);
-      for (int64_t p = 0; p < rank; ++p) fix_sign(out + p * n, n, 1);
+    for (int64_t p = 0; p < rank; ++p) {
+      if (args.left)
+        for (int64_t i = 0; i < m; ++i) out[i * rank + p] = svd.left(i, p);
+      else
+        for (int64_t j = 0; j < n; ++j) out[p * n + j] = svd.right(p, j);
+      fix_sign(out + (args.left ? p : p * n), args.left ? m : n, args.left ? rank : 1);
     }
   });
 }
 
-// Row-major q (rank, n) is what LAPACK sees as q^T (n, rank) = Q^T L^T: its QR decomposition, in place.
+// Row-major q (rank, n) is what LAPACK sees as q^T (n, rank) = Q^T L^T.
 void CpuOps::body(const op::Orthonormal& args) {
   if (args.q.count() == 0) return;
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
     const int64_t rank = args.q.size(0), length = args.q.size(1);
-    const int rows = static_cast<int>(length), columns = static_cast<int>(rank);
     T* q = args.q.data<T>();
     Workspace::Call memory(workspace, dry);
-    T *tau = memory.take<T>(rank), *diagonal = memory.take<T>(rank), sizes[2] = {};
-    if (const int info = blas::geqrf(rows, columns, q, rows, tau, &sizes[0], -1); info != 0) no_directions("geqrf", info);
-    if (const int info = blas::orgqr(rows, columns, columns, q, rows, tau, &sizes[1], -1); info != 0) no_directions("orgqr", info);
-    const int64_t size = work_of(std::max(sizes[0], sizes[1]));
-    T* work = memory.take<T>(size);
+    Qr<T> qr(memory, length, rank);
+    T* basis = memory.take<T>(rank * length);
     if (dry) return;
-    if (const int info = blas::geqrf(rows, columns, q, rows, tau, work, static_cast<int>(size)); info != 0) no_directions("geqrf", info);
-    for (int64_t j = 0; j < rank; ++j) diagonal[j] = q[j * length + j];
-    if (const int info = blas::orgqr(rows, columns, columns, q, rows, tau, work, static_cast<int>(size)); info != 0)
-      no_directions("orgqr", info);
-    for (int64_t j = 0; j < rank; ++j)
-      if (diagonal[j] < 0)
-        for (int64_t i = 0; i < length; ++i) q[j * length + i] = -q[j * length + i];
+    qr.factor(q);
+    std::fill_n(basis, rank * length, T(0));
+    for (int64_t j = 0; j < rank; ++j) basis[j * length + j] = qr.r(j, j) < 0 ? T(-1) : T(1);
+    qr.multiply(basis);
+    std::copy_n(basis, rank * length, q);
   });
 }
 
