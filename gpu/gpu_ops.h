@@ -174,6 +174,8 @@ class GpuOps final : public Ops {
   void product(const GemmArgs& args);
   void activate(Activation kind, const Tensor& y, const Tensor& x);
   void activate_back(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved);
+  void gate(Activation kind, const Tensor& y, const Tensor& x, const Tensor& gate);
+  void gate_back(Activation kind, const Tensor& dx, const Tensor& dgate, const Tensor& dy, const Tensor& x, const Tensor& gate);
   void broadcast(const Tensor& y, const Tensor& row);
   struct WaistCalls;  // waist.h
 

@@ -305,26 +305,36 @@ void GpuOps<M>::body(const op::ActivationBackward& args) {
 }
 
 template <class M>
-void GpuOps<M>::body(const op::GatedForward& args) {
-  begin(args, args.y.shape());
-  by_float_type(args.y, [&](auto type) {
+void GpuOps<M>::gate(Activation kind, const Tensor& y, const Tensor& x, const Tensor& gate) {
+  by_float_type(y, [&](auto type) {
     using T = decltype(type);
-    by_kind(args.kind, [&](auto f) {
-      by_fours<T>(machine_, args.y.count(), {args.y.data<T>()}, {args.x.data<T>(), args.gate.data<T>()}, GatedForward<decltype(f)>{});
+    by_kind(kind, [&](auto f) {
+      by_fours<T>(machine_, y.count(), {y.data<T>()}, {x.data<T>(), gate.data<T>()}, GatedForward<decltype(f)>{});
     });
   });
 }
 
 template <class M>
-void GpuOps<M>::body(const op::GatedBackward& args) {
-  begin(args, args.dx.shape());
-  by_float_type(args.dx, [&](auto type) {
+void GpuOps<M>::gate_back(Activation kind, const Tensor& dx, const Tensor& dgate, const Tensor& dy, const Tensor& x, const Tensor& gate) {
+  by_float_type(dx, [&](auto type) {
     using T = decltype(type);
-    by_kind(args.kind, [&](auto f) {
-      by_fours<T>(machine_, args.dx.count(), {args.dx.data<T>(), args.dgate.data<T>()},
-                  {args.dy.data<T>(), args.x.data<T>(), args.gate.data<T>()}, GatedBackward<decltype(f)>{});
+    by_kind(kind, [&](auto f) {
+      by_fours<T>(machine_, dx.count(), {dx.data<T>(), dgate.data<T>()}, {dy.data<T>(), x.data<T>(), gate.data<T>()},
+                  GatedBackward<decltype(f)>{});
     });
   });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::GatedForward& args) {
+  begin(args, args.y.shape());
+  gate(args.kind, args.y, args.x, args.gate);
+}
+
+template <class M>
+void GpuOps<M>::body(const op::GatedBackward& args) {
+  begin(args, args.dx.shape());
+  gate_back(args.kind, args.dx, args.dgate, args.dy, args.x, args.gate);
 }
 
 template <class M>

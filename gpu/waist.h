@@ -303,7 +303,7 @@ void waist_in_strips(Machine& machine, const op::WaistActivationBackward& args, 
 template <class Machine, class Args>
 bool waist_in_strips(Machine& machine, const Args& args) {
   const int64_t thin = std::max(args.r.rows, args.l.cols);
-  if (args.r.tensor.dtype() != DType::f32 || machine.products() == Products::fp32 || thin > 64) return false;
+  if (args.gate || args.r.tensor.dtype() != DType::f32 || machine.products() == Products::fp32 || thin > 64) return false;
   const auto with = [&](const auto& f) {
     if (thin <= 32)
       waist_in_strips<32>(machine, args, f);
@@ -326,6 +326,10 @@ struct GpuOps<M>::WaistCalls {
   void gemm(const GemmArgs& args) const { ops.product(args); }
   void forward(Activation kind, const Tensor& y, const Tensor& x) const { ops.activate(kind, y, x); }
   void backward(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved) const { ops.activate_back(kind, dx, dy, saved); }
+  void gated_forward(Activation kind, const Tensor& y, const Tensor& x, const Tensor& gate) const { ops.gate(kind, y, x, gate); }
+  void gated_backward(Activation kind, const Tensor& dx, const Tensor& dgate, const Tensor& dy, const Tensor& x, const Tensor& gate) const {
+    ops.gate_back(kind, dx, dgate, dy, x, gate);
+  }
   void fill(const Tensor& y, const Tensor& row) const { ops.broadcast(y, row); }
 };
 
@@ -335,8 +339,9 @@ void GpuOps<M>::body(const op::WaistActivation& args) {
   if (waist_in_strips(machine_, args)) return;
   by_float_type(args.y.tensor, [&](auto type) {
     const Shape part{std::clamp<int64_t>(args.y.rows, 1, kWaistRows), args.r.cols};
-    const Tensor h(machine_.template scratch<decltype(type)>(part.count()), part, args.y.tensor.dtype());
-    waist_in_parts(args, part[0], h, WaistCalls{*this});
+    const auto wide = [&] { return Tensor(machine_.template scratch<decltype(type)>(part.count()), part, args.y.tensor.dtype()); };
+    const Tensor h = wide(), g = args.gate ? wide() : Tensor();
+    waist_in_parts(args, part[0], h, g, WaistCalls{*this});
   });
 }
 
@@ -345,11 +350,10 @@ void GpuOps<M>::body(const op::WaistActivationBackward& args) {
   begin(args, {args.dy.rows, args.r.cols, args.dy.cols});
   if (waist_in_strips(machine_, args)) return;
   by_float_type(args.dy.tensor, [&](auto type) {
-    using T = decltype(type);
     const Shape part{std::clamp<int64_t>(args.dy.rows, 1, kWaistRows), args.r.cols};
-    const DType dtype = args.dy.tensor.dtype();
-    const Tensor h(machine_.template scratch<T>(part.count()), part, dtype), d(machine_.template scratch<T>(part.count()), part, dtype);
-    waist_in_parts(args, part[0], h, d, WaistCalls{*this});
+    const auto wide = [&] { return Tensor(machine_.template scratch<decltype(type)>(part.count()), part, args.dy.tensor.dtype()); };
+    const Tensor h = wide(), d = wide(), g = args.gate ? wide() : Tensor();
+    waist_in_parts(args, part[0], h, d, g, WaistCalls{*this});
   });
 }
 

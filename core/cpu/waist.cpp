@@ -23,6 +23,12 @@ struct CpuOps::WaistCalls {
   void backward(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved) const {
     ops.body(op::ActivationBackward{kind, dx, dy, saved});
   }
+  void gated_forward(Activation kind, const Tensor& y, const Tensor& x, const Tensor& gate) const {
+    ops.body(op::GatedForward{kind, y, x, gate});
+  }
+  void gated_backward(Activation kind, const Tensor& dx, const Tensor& dgate, const Tensor& dy, const Tensor& x, const Tensor& gate) const {
+    ops.body(op::GatedBackward{kind, dx, dgate, dy, x, gate});
+  }
   void fill(const Tensor& y, const Tensor& row) const { ops.body(op::BroadcastRows{y, row}); }
 };
 
@@ -31,20 +37,20 @@ void CpuOps::body(const op::WaistActivation& args) {
   by_float_type(args.y.tensor, [&](auto type) {
     const Shape part{rows_of(args.y.rows), args.r.cols};
     Workspace::Call memory(workspace, dry);
-    const Tensor h(memory.take<decltype(type)>(part.count()), part, args.y.tensor.dtype());
-    if (!dry) waist_in_parts(args, part[0], h, WaistCalls{*this});
+    const auto wide = [&] { return Tensor(memory.take<decltype(type)>(part.count()), part, args.y.tensor.dtype()); };
+    const Tensor h = wide(), g = args.gate ? wide() : Tensor();
+    if (!dry) waist_in_parts(args, part[0], h, g, WaistCalls{*this});
   });
 }
 
 void CpuOps::body(const op::WaistActivationBackward& args) {
   if (args.dy.tensor.dtype() == DType::f32 && waist_tiles(pool_, workspace, dry, args)) return;
   by_float_type(args.dy.tensor, [&](auto type) {
-    using T = decltype(type);
     const Shape part{rows_of(args.dy.rows), args.r.cols};
-    const DType dtype = args.dy.tensor.dtype();
     Workspace::Call memory(workspace, dry);
-    const Tensor h(memory.take<T>(part.count()), part, dtype), d(memory.take<T>(part.count()), part, dtype);
-    if (!dry) waist_in_parts(args, part[0], h, d, WaistCalls{*this});
+    const auto wide = [&] { return Tensor(memory.take<decltype(type)>(part.count()), part, args.dy.tensor.dtype()); };
+    const Tensor h = wide(), d = wide(), g = args.gate ? wide() : Tensor();
+    if (!dry) waist_in_parts(args, part[0], h, d, g, WaistCalls{*this});
   });
 }
 

@@ -4,6 +4,7 @@
 #include "core/cpu/waist_tiles.h"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 
 #include "core/base/rounding.h"
@@ -22,11 +23,15 @@ constexpr int64_t kGroups = 16;                       // of panels
 constexpr int64_t kShortest = 256;                    // wide side from which packing pays
 
 struct Sides {
-  const int64_t tokens, a, wide, b;
-  const int64_t a_padded = round_up(a, kLanes), b_padded = round_up(b, kLanes), panels = ceil_div(wide, kColumns);
+  const int64_t tokens, a, of_gate, wide, b;  // of_gate: A' of the gate, 0 without one
+  const int64_t b_padded = round_up(b, kLanes), panels = ceil_div(wide, kColumns);
 
-  bool fit() const { return kUsable && tokens > 0 && wide >= kShortest && std::min(a, b) > 0 && std::max(a, b) <= kSkinny; }
+  bool fit() const { return kUsable && tokens > 0 && wide >= kShortest && std::min(a, b) > 0 && std::max({a, of_gate, b}) <= kSkinny; }
 };
+template <class Args>
+Sides sides_of(const Args& args, const Mat& y) {
+  return {y.rows, args.r.rows, args.gate ? args.gate->r.rows : 0, args.r.cols, args.l.cols};
+}
 
 // A panel's columns of r (A, O) as (A, panel), its rows of l (O, B) or columns of r as (panel, width): element (p, j) of `from`, p along O.
 void pack_columns(float* to, const Short& from, int64_t depth, int64_t first, int64_t count) {
@@ -45,6 +50,88 @@ void each_panel(ThreadPool& pool, const Sides& sides, const Body& body) {
   });
 }
 
+// Forward's r (A, O) by panels.
+struct ForwardInput {
+  ForwardInput(Workspace::Call& memory, const Sides& sides, const Mat& t, const Mat& r)
+      : t(t), r(r), of_panel(kColumns * r.rows), packed(memory.take<float>(sides.panels * of_panel)) {}
+
+  void pack_panel(int64_t panel, int64_t first, int64_t count) const {
+    pack_columns(packed + panel * of_panel, {r.data<float>(), r.ld, 1}, r.rows, first, count);
+  }
+  // h (rows, panel) = t r.
+  void multiply(float* h, int64_t token, int64_t rows, int64_t panel) const {
+    product({t.data<float>() + token * t.ld, t.ld, 1, packed + panel * of_panel, kColumns, r.rows}, rows, kPanelVectors, h, kColumns,
+            false);
+  }
+
+  const Mat t, r;
+  const int64_t of_panel;
+  float* const packed;
+};
+
+// Backward's t (T, A) and r (A, O), and their gradients.
+class BackwardInput {
+ public:
+  BackwardInput(Workspace::Call& memory, const Sides& sides, int64_t chunk, int64_t groups, const Mat& dt, const Mat& dr, const Mat& t,
+                const Mat& r)
+      : dt_(dt),
+        dr_(dr),
+        t_(t),
+        r_(r),
+        chunk_(chunk),
+        groups_(groups),
+        columns_(memory.take<float>(sides.panels * of_)),
+        rows_(memory.take<float>(sides.panels * to_)),
+        tokens_(memory.take<float>(chunk * padded_)),
+        sums_(memory.take<float>(groups * chunk * padded_)),
+        gradient_(memory.take<float>(sides.panels * to_)) {}
+
+  void pack_panel(int64_t panel, int64_t first, int64_t count) const {
+    pack_columns(columns_ + panel * of_, {r_.data<float>(), r_.ld, 1}, r_.rows, first, count);
+    pack_rows(rows_ + panel * to_, {r_.data<float>(), 1, r_.ld}, padded_, r_.rows, first, count);
+  }
+  void pack_tokens(int64_t start, int64_t token, int64_t rows) const {
+    pack(tokens_ + token * padded_, padded_, {t_.data<float>(), t_.ld, 1}, start + token, rows, 0, r_.rows);
+  }
+  // h (rows, panel) = t r.
+  void multiply(float* h, int64_t token, int64_t rows, int64_t panel) const {
+    product({tokens_ + token * padded_, padded_, 1, columns_ + panel * of_, kColumns, r_.rows}, rows, kPanelVectors, h, kColumns, false);
+  }
+  // What dh (rows, panel) means for dt of the group, and for dr. `begins`: at the group's first panel, at the first tile of tokens.
+  struct Begins {
+    bool group, tokens;
+  };
+  void pass_on(const float* dh, int64_t group, int64_t token, int64_t rows, int64_t panel, Begins begins) const {
+    product({dh, kColumns, 1, rows_ + panel * to_, padded_, kColumns}, rows, padded_ / kLanes, sums_ + (group * chunk_ + token) * padded_,
+            padded_, !begins.group);
+    product({dh, 1, kColumns, tokens_ + token * padded_, padded_, rows}, kColumns, padded_ / kLanes, gradient_ + panel * to_, padded_,
+            !begins.tokens);
+  }
+  // dt of a token: the sum over groups, in their order.
+  void store_token(int64_t start, int64_t token) const {
+    float *to = dt_.data<float>() + (start + token) * dt_.ld, *sum = sums_ + token * padded_;
+    for (int64_t group = 1; group < groups_; ++group) {
+      const float* more = sums_ + (group * chunk_ + token) * padded_;
+      for (int64_t j = 0; j < padded_; ++j) sum[j] += more[j];
+    }
+    std::copy(sum, sum + dt_.cols, to);
+  }
+  void store_panel(int64_t panel, int64_t first, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* across = gradient_ + panel * to_ + i * padded_;
+      for (int64_t j = 0; j < r_.rows; ++j) dr_.data<float>()[j * dr_.ld + first + i] = across[j];
+    }
+  }
+
+ private:
+  const Mat dt_, dr_, t_, r_;
+  const int64_t chunk_, groups_;
+  const int64_t padded_ = round_up(r_.rows, kLanes), of_ = kColumns * r_.rows, to_ = kColumns * padded_;  // floats of a packed panel
+  float *const columns_, *const rows_;   // r by panels: (A, panel), (panel, A)
+  float* const tokens_;                  // t of the chunk, padded
+  float *const sums_, *const gradient_;  // dt by groups, dr by panels
+};
+
 // Backward of one chunk of tokens after the other; each step ends before the next begins.
 class BackwardTiles {
  public:
@@ -52,14 +139,12 @@ class BackwardTiles {
       : pool_(pool),
         sides_(sides),
         args_(args),
-        r_(memory.take<float>(sides.panels * of_a_)),
-        r_back_(memory.take<float>(sides.panels * to_a_)),
+        input_(memory, sides, chunk_, groups_, args.dt, args.dr, args.t, args.r),
         l_back_(memory.take<float>(sides.panels * of_b_)),
-        t_(memory.take<float>(chunk_ * sides.a_padded)),
         u_(memory.take<float>(chunk_ * sides.b_padded)),
-        dt_(memory.take<float>(groups_ * chunk_ * sides.a_padded)),
-        dr_(memory.take<float>(sides.panels * to_a_)),
-        dl_(memory.take<float>(sides.panels * to_b_)) {}
+        dl_(memory.take<float>(sides.panels * to_b_)) {
+    if (args.gate) gate_.emplace(memory, sides, chunk_, groups_, args.gate->dt, args.gate->dr, args.gate->t, args.gate->r);
+  }
 
   void run() {
     pack_weights();
@@ -70,28 +155,35 @@ class BackwardTiles {
         pool_.parallel_for(groups_, 1, [&](int64_t begin, int64_t end) {
           for (int64_t group = begin; group < end; ++group) take_group<decltype(f)>(group, start, count);
         });
-        add_groups(start, count);
+        pool_.parallel_for(count, 64, [&](int64_t begin, int64_t end) {
+          for (int64_t token = begin; token < end; ++token)
+            each_input([&](const BackwardInput& input) { input.store_token(start, token); });
+        });
       }
     });
     store_weights();
   }
 
  private:
+  template <class Body>
+  void each_input(const Body& body) const {
+    body(input_);
+    if (gate_) body(*gate_);
+  }
+
   void pack_weights() {
     each_panel(pool_, sides_, [&](int64_t panel, int64_t first, int64_t count) {
-      pack_columns(r_ + panel * of_a_, {args_.r.data<float>(), args_.r.ld, 1}, sides_.a, first, count);
-      pack_rows(r_back_ + panel * to_a_, {args_.r.data<float>(), 1, args_.r.ld}, sides_.a_padded, sides_.a, first, count);
+      each_input([&](const BackwardInput& input) { input.pack_panel(panel, first, count); });
       pack_columns(l_back_ + panel * of_b_, {args_.l.data<float>(), 1, args_.l.ld}, sides_.b, first, count);
     });
   }
 
   void pack_tokens(int64_t start, int64_t count) {
-    const Short of_t{args_.t.data<float>(), args_.t.ld, 1}, of_u{args_.dy.data<float>(), args_.dy.ld, 1};
     pool_.parallel_for(ceil_div(count, kTokens), 2, [&](int64_t begin, int64_t end) {
       for (int64_t tile = begin; tile < end; ++tile) {
         const int64_t token = tile * kTokens, rows = std::min(kTokens, count - token);
-        pack(t_ + token * sides_.a_padded, sides_.a_padded, of_t, start + token, rows, 0, sides_.a);
-        pack(u_ + token * sides_.b_padded, sides_.b_padded, of_u, start + token, rows, 0, sides_.b);
+        each_input([&](const BackwardInput& input) { input.pack_tokens(start, token, rows); });
+        pack(u_ + token * sides_.b_padded, sides_.b_padded, {args_.dy.data<float>(), args_.dy.ld, 1}, start + token, rows, 0, sides_.b);
       }
     });
   }
@@ -99,48 +191,55 @@ class BackwardTiles {
   // The group's panels: their part of dt, and their dr and dl, to which each tile of tokens adds.
   template <class F>
   void take_group(int64_t group, int64_t start, int64_t count) const {
-    alignas(64) float h[kTokens * kColumns], d[kTokens * kColumns];
-    const int64_t a_padded = sides_.a_padded, b_padded = sides_.b_padded;
+    alignas(64) float h[kTokens * kColumns], d[kTokens * kColumns], g[kTokens * kColumns];
+    const int64_t b_padded = sides_.b_padded;
     const int64_t first = sides_.panels * group / groups_, last = sides_.panels * (group + 1) / groups_;
     for (int64_t panel = first; panel < last; ++panel)
       for (int64_t token = 0; token < count; token += kTokens) {
         const int64_t rows = std::min(kTokens, count - token);
-        const float *own_t = t_ + token * a_padded, *own_u = u_ + token * b_padded;
-        product({own_t, a_padded, 1, r_ + panel * of_a_, kColumns, sides_.a}, rows, kPanelVectors, h, kColumns, false);
+        const BackwardInput::Begins begins{panel == first, start + token == 0};
+        const float* own_u = u_ + token * b_padded;
+        input_.multiply(h, token, rows, panel);
+        if (gate_) gate_->multiply(g, token, rows, panel);
         product({own_u, b_padded, 1, l_back_ + panel * of_b_, kColumns, sides_.b}, rows, kPanelVectors, d, kColumns, false);
-#pragma GCC ivdep
-        for (int64_t i = 0; i < rows * kColumns; ++i) {
-          const float x = h[i], y = F::forward(x);
-          h[i] = y;
-          d[i] = F::backward(d[i], std::is_same_v<F, Tanh> ? y : x);  // whose slope follows from its value
-        }
-        product({d, kColumns, 1, r_back_ + panel * to_a_, a_padded, kColumns}, rows, a_padded / kLanes,
-                dt_ + (group * chunk_ + token) * a_padded, a_padded, panel > first);
-        const bool add = start + token > 0;
-        product({h, 1, kColumns, own_u, b_padded, rows}, kColumns, b_padded / kLanes, dl_ + panel * to_b_, b_padded, add);
-        product({d, 1, kColumns, own_t, a_padded, rows}, kColumns, a_padded / kLanes, dr_ + panel * to_a_, a_padded, add);
+        if (gate_)
+          gated_backward<F>(rows * kColumns, h, d, g);
+        else
+          backward<F>(rows * kColumns, h, d);
+        input_.pass_on(d, group, token, rows, panel, begins);
+        if (gate_) gate_->pass_on(g, group, token, rows, panel, begins);
+        product({h, 1, kColumns, own_u, b_padded, rows}, kColumns, b_padded / kLanes, dl_ + panel * to_b_, b_padded, !begins.tokens);
       }
   }
 
-  void add_groups(int64_t start, int64_t count) {
-    pool_.parallel_for(count, 64, [&](int64_t begin, int64_t end) {
-      for (int64_t token = begin; token < end; ++token) {
-        float *to = args_.dt.data<float>() + (start + token) * args_.dt.ld, *sum = dt_ + token * sides_.a_padded;
-        for (int64_t group = 1; group < groups_; ++group) {
-          const float* more = dt_ + (group * chunk_ + token) * sides_.a_padded;
-          for (int64_t j = 0; j < sides_.a_padded; ++j) sum[j] += more[j];
-        }
-        std::copy(sum, sum + args_.dt.cols, to);
-      }
-    });
+  // h becomes f(h), d the gradient of h.
+  template <class F>
+  static void backward(int64_t count, float* h, float* d) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      const float x = h[i], y = F::forward(x);
+      h[i] = y;
+      d[i] = F::backward(d[i], std::is_same_v<F, Tanh> ? y : x);  // whose slope follows from its value
+    }
+  }
+  // h becomes f(h) g, d the gradient of h, g its own.
+  template <class F>
+  static void gated_backward(int64_t count, float* h, float* d, float* g) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      const float x = h[i], y = F::forward(x), dy = d[i], by = g[i];
+      h[i] = y * by;
+      d[i] = F::backward(dy * by, x);
+      g[i] = dy * y;
+    }
   }
 
   void store_weights() {
     each_panel(pool_, sides_, [&](int64_t panel, int64_t first, int64_t count) {
+      each_input([&](const BackwardInput& input) { input.store_panel(panel, first, count); });
       for (int64_t i = 0; i < count; ++i) {
-        const float *from = dl_ + panel * to_b_ + i * sides_.b_padded, *across = dr_ + panel * to_a_ + i * sides_.a_padded;
+        const float* from = dl_ + panel * to_b_ + i * sides_.b_padded;
         std::copy(from, from + sides_.b, args_.dl.data<float>() + (first + i) * args_.dl.ld);
-        for (int64_t j = 0; j < sides_.a; ++j) args_.dr.data<float>()[j * args_.dr.ld + first + i] = across[j];
       }
     });
   }
@@ -149,38 +248,46 @@ class BackwardTiles {
   const Sides& sides_;
   const op::WaistActivationBackward& args_;
   const int64_t groups_ = std::min(kGroups, sides_.panels), chunk_ = std::min(kChunk, sides_.tokens);
-  // Floats of a packed panel.
-  const int64_t of_a_ = kColumns * sides_.a, of_b_ = kColumns * sides_.b;
-  const int64_t to_a_ = kColumns * sides_.a_padded, to_b_ = kColumns * sides_.b_padded;
-  float *r_, *r_back_, *l_back_;  // weights by panels: (A, panel), (panel, A), (B, panel)
-  float *t_, *u_;                 // t and dy of the chunk, padded
-  float *dt_, *dr_, *dl_;         // dt by groups, dr and dl by panels
+  const int64_t of_b_ = kColumns * sides_.b, to_b_ = kColumns * sides_.b_padded;  // floats of a packed panel
+  const BackwardInput input_;
+  std::optional<const BackwardInput> gate_;
+  float *l_back_, *u_, *dl_;  // l by panels: (B, panel); dy of the chunk, padded; dl by panels
 };
 
 }  // namespace
 
 bool waist_tiles(ThreadPool& pool, Workspace& workspace, bool dry, const op::WaistActivation& args) {
-  const Sides sides{args.y.rows, args.r.rows, args.r.cols, args.l.cols};
+  const Sides sides = sides_of(args, args.y);
   if (!sides.fit()) return false;
   Workspace::Call memory(workspace, dry);
-  const int64_t r_panel = sides.a * kColumns, l_panel = kColumns * sides.b_padded;
-  float *r = memory.take<float>(sides.panels * r_panel), *l = memory.take<float>(sides.panels * l_panel);
+  const int64_t l_panel = kColumns * sides.b_padded;
+  const ForwardInput input(memory, sides, args.t, args.r);
+  std::optional<const ForwardInput> gate;
+  if (args.gate) gate.emplace(memory, sides, args.gate->t, args.gate->r);
+  float* l = memory.take<float>(sides.panels * l_panel);
   if (dry) return true;
   each_panel(pool, sides, [&](int64_t panel, int64_t first, int64_t count) {
-    pack_columns(r + panel * r_panel, {args.r.data<float>(), args.r.ld, 1}, sides.a, first, count);
+    input.pack_panel(panel, first, count);
+    if (gate) gate->pack_panel(panel, first, count);
     pack_rows(l + panel * l_panel, {args.l.data<float>(), args.l.ld, 1}, sides.b_padded, sides.b, first, count);
   });
-  const float *t = args.t.data<float>(), *bias = args.bias ? args.bias.data<float>() : nullptr;
+  const float* bias = args.bias ? args.bias.data<float>() : nullptr;
   float* y = args.y.data<float>();
   by_kind(args.kind, [&](auto f) {
     pool.parallel_for(ceil_div(sides.tokens, kTokens), 1, [&](int64_t begin, int64_t end) {
-      alignas(64) float h[kTokens * kColumns], sum[kTokens * kSkinny];
+      alignas(64) float h[kTokens * kColumns], g[kTokens * kColumns], sum[kTokens * kSkinny];
       for (int64_t tile = begin; tile < end; ++tile) {
         const int64_t token = tile * kTokens, rows = std::min(kTokens, sides.tokens - token);
         for (int64_t panel = 0; panel < sides.panels; ++panel) {
-          product({t + token * args.t.ld, args.t.ld, 1, r + panel * r_panel, kColumns, sides.a}, rows, kPanelVectors, h, kColumns, false);
+          input.multiply(h, token, rows, panel);
+          if (gate) gate->multiply(g, token, rows, panel);
+          if (gate) {
 #pragma GCC ivdep
-          for (int64_t i = 0; i < rows * kColumns; ++i) h[i] = decltype(f)::forward(h[i]);
+            for (int64_t i = 0; i < rows * kColumns; ++i) h[i] = decltype(f)::forward(h[i]) * g[i];
+          } else {
+#pragma GCC ivdep
+            for (int64_t i = 0; i < rows * kColumns; ++i) h[i] = decltype(f)::forward(h[i]);
+          }
           product({h, kColumns, 1, l + panel * l_panel, sides.b_padded, kColumns}, rows, sides.b_padded / kLanes, sum, sides.b_padded,
                   panel > 0);
         }
@@ -196,7 +303,7 @@ bool waist_tiles(ThreadPool& pool, Workspace& workspace, bool dry, const op::Wai
 }
 
 bool waist_tiles(ThreadPool& pool, Workspace& workspace, bool dry, const op::WaistActivationBackward& args) {
-  const Sides sides{args.dy.rows, args.r.rows, args.r.cols, args.l.cols};
+  const Sides sides = sides_of(args, args.dy);
   if (!sides.fit()) return false;
   Workspace::Call memory(workspace, dry);
   BackwardTiles tiles(pool, memory, sides, args);

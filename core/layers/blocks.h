@@ -130,11 +130,11 @@ class PreNormResidual final : public Layer {
   Dropout dropout_;
 };
 
-// down(f(gate(x)) * up(x)), with f = silu SwiGLU (METHODS.md 19.3). Kept are gate(x) and up(x).
+// down(f(gate(x)) * up(x)), with f = silu SwiGLU (METHODS.md 19.3). Kept are gate(x) and up(x), of `hidden` columns.
 class GatedFeedForward final : public Layer, public Remake {
  public:
-  // gate and up (F, D), down (D, F).
-  GatedFeedForward(const std::string& name, int64_t features, int64_t hidden, Activation kind, bool bias, LayerFactory& factory);
+  GatedFeedForward(const std::string& name, std::unique_ptr<Fan> gate_up, Activation kind, std::unique_ptr<Layer> down, int64_t hidden,
+                   LayerFactory& factory);
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
   Tensor remake(Ctx& ctx) override;
@@ -142,8 +142,8 @@ class GatedFeedForward final : public Layer, public Remake {
 
  private:
   const Activation kind_;
-  std::unique_ptr<Fan> fan_;
-  std::unique_ptr<Layer> down_;
+  const std::unique_ptr<Fan> fan_;
+  const std::unique_ptr<Layer> down_;
   StashSlot gate_slot_, up_slot_;
   Kept gate_, up_;
 };

@@ -88,14 +88,9 @@ Tensor PreNormResidual::backward(Ctx& ctx, Tensor dy, Tensor into) {
   return into;
 }
 
-GatedFeedForward::GatedFeedForward(const std::string& name, int64_t features, int64_t hidden, Activation kind, bool bias,
-                                   LayerFactory& factory)
-    : kind_(kind) {
-  const auto matrix = [&](const char* what, int64_t in, int64_t out, LinearKind as) {
-    return MatrixSpec{.name = name + what, .in = in, .out = out, .kind = as, .bias = bias};
-  };
-  fan_ = factory.fan({matrix(".gate", features, hidden, LinearKind::ffn_in), matrix(".up", features, hidden, LinearKind::ffn_in)});
-  down_ = factory.linear(matrix(".down", hidden, features, LinearKind::ffn_out));
+GatedFeedForward::GatedFeedForward(const std::string& name, std::unique_ptr<Fan> gate_up, Activation kind, std::unique_ptr<Layer> down,
+                                   int64_t hidden, LayerFactory& factory)
+    : kind_(kind), fan_(std::move(gate_up)), down_(std::move(down)) {
   gate_slot_ = factory.stash().slot(factory.params(), (name + ".gate.y").c_str(), hidden, factory.next_site());
   up_slot_ = factory.stash().slot(factory.params(), (name + ".up.y").c_str(), hidden, factory.next_site());
 }

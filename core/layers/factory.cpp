@@ -69,15 +69,29 @@ LayerFactory::Projections LayerFactory::attention(const std::vector<MatrixSpec>&
 
 std::unique_ptr<Layer> LayerFactory::feed_forward(const MatrixSpec& in, Activation kind, const std::string& name, const MatrixSpec& out) {
   Made first = make_linear(in);
-  std::unique_ptr<Layer> between = std::make_unique<ActivationLayer>(kind, name, in.out, *this);
+  auto between = std::make_unique<ActivationLayer>(kind, name, in.out, *this);
   Made last = make_linear(out);
-  if (first.form && first.form == last.form)
-    if (auto together = first.form->feed_forward(first.layer, kind, between, last.layer)) return together;
+  Layer &from = *first.layer, &to = *last.layer;
   auto chain = std::make_unique<Chain>();
   chain->add(std::move(first.layer));
   chain->add(std::move(between));
   chain->add(std::move(last.layer));
-  return chain;
+  std::unique_ptr<Layer> apart = std::move(chain);
+  if (first.form && first.form == last.form)
+    if (auto together = first.form->feed_forward(from, kind, to, apart)) return together;
+  return apart;
+}
+
+std::unique_ptr<Layer> LayerFactory::gated_feed_forward(const MatrixSpec& gate, const MatrixSpec& up, Activation kind,
+                                                        const std::string& name, const MatrixSpec& out) {
+  auto [first, form] = make_fan({gate, up});
+  Made last = make_linear(out);
+  Fan& from = *first;
+  Layer& to = *last.layer;
+  std::unique_ptr<Layer> apart = std::make_unique<GatedFeedForward>(name, std::move(first), kind, std::move(last.layer), gate.out, *this);
+  if (form && form == last.form)
+    if (auto together = form->gated_feed_forward(from, kind, to, apart)) return together;
+  return apart;
 }
 
 }  // namespace comera

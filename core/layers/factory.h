@@ -36,6 +36,9 @@ class LayerFactory {
   Projections attention(const std::vector<MatrixSpec>& queries_keys_values, const MatrixSpec& output, const HeadSizes& sizes);
   // out(f(in(x))); `name` is that of the activation.
   std::unique_ptr<Layer> feed_forward(const MatrixSpec& in, Activation kind, const std::string& name, const MatrixSpec& out);
+  // out(f(gate(x)) up(x)); `name` is that of the block.
+  std::unique_ptr<Layer> gated_feed_forward(const MatrixSpec& gate, const MatrixSpec& up, Activation kind, const std::string& name,
+                                            const MatrixSpec& out);
 
   ParamSet& params() { return params_; }
   Stash& stash() { return stash_; }

@@ -57,9 +57,10 @@ class WeightForm {
   virtual std::unique_ptr<Layer> table(const MatrixSpec& spec, LayerFactory& build) { return nullptr; }
   // Takes linear layers of its own that read the same x, where it computes them together; null: it does not.
   virtual std::unique_ptr<Fan> fan(std::vector<std::unique_ptr<Layer>>& layers) { return nullptr; }
-  // Takes two linear layers of its own and the activation between them, where it computes the three together; null: it does not.
-  virtual std::unique_ptr<Layer> feed_forward(std::unique_ptr<Layer>& in, Activation kind, std::unique_ptr<Layer>& activation,
-                                              std::unique_ptr<Layer>& out) {
+  // Takes `apart`, which computes out(f(in(x))) of two layers of this form, where it computes them together; null: it does not.
+  virtual std::unique_ptr<Layer> feed_forward(Layer& in, Activation kind, Layer& out, std::unique_ptr<Layer>& apart) { return nullptr; }
+  // The same for out(f(gate(x)) up(x)).
+  virtual std::unique_ptr<Layer> gated_feed_forward(Fan& gate_up, Activation kind, Layer& out, std::unique_ptr<Layer>& apart) {
     return nullptr;
   }
   // For two parts of attention that this form has made and the caller keeps: the fan of queries, keys and values, and the output layer.

@@ -18,18 +18,6 @@ bool TTFan::grouped() const {
   return std::all_of(layers_.begin(), layers_.end(), [](const TTLinear* layer) { return layer->grouped_; });
 }
 
-// body(layer, its first column, its columns) for all halves; the number of columns.
-template <class Body>
-int64_t TTFan::each(const Body& body) const {
-  int64_t first = 0;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const int64_t rank = layers_[i]->matrix_.middle_rank(), columns = plain() ? rank : width(rank);
-    body(i, first, columns);
-    first += columns;
-  }
-  return first;
-}
-
 int64_t TTFan::edge_height() const {
   int64_t height = in();
   each([&](size_t, int64_t, int64_t columns) { height = std::max(height, ceil_div(columns, kLine)); });

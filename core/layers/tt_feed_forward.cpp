@@ -1,56 +1,78 @@
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/layers/tt_linear.h"
 
 namespace comera {
 
-TTFeedForward::TTFeedForward(std::unique_ptr<Layer> in, Activation kind, std::unique_ptr<Layer> activation, std::unique_ptr<Layer> out)
-    : first_(std::move(in)),
-      between_(std::move(activation)),
-      last_(std::move(out)),
-      in_(static_cast<TTLinear&>(*first_)),
-      out_(static_cast<TTLinear&>(*last_)),
-      kind_(kind) {}
+TTFeedForward::TTFeedForward(TTFan& in, Activation kind, TTLinear& out, std::unique_ptr<Layer> apart)
+    : apart_(std::move(apart)), in_(in), out_(out), kind_(kind) {
+  CHECK(in.layers_.size() == 1 || in.layers_.size() == 2, in.layers_.size() << " layers into a feed-forward block");
+}
+
+bool TTFeedForward::merges(int64_t tokens) {
+  out_.matrix_.read_ranks();
+  for (TTLinear* layer : in_.layers_) layer->matrix_.read_ranks();
+  return !out_.is_sequential(tokens) &&
+         std::none_of(in_.layers_.begin(), in_.layers_.end(), [&](const TTLinear* layer) { return layer->is_sequential(tokens); });
+}
 
 Tensor TTFeedForward::forward(Ctx& ctx, Tensor x) {
-  in_.matrix_.read_ranks();
-  out_.matrix_.read_ranks();
+  fused_ = merges(x.size(0));
+  if (!fused_) return apart_->forward(ctx, std::move(x));
   const int64_t tokens = x.size(0), rank = out_.matrix_.middle_rank();
-  fused_ = !in_.is_sequential(tokens) && !out_.is_sequential(tokens);
-  if (!fused_) return last_->forward(ctx, between_->forward(ctx, first_->forward(ctx, std::move(x))));
-  TTFan &in = *in_.alone_, &out = *out_.alone_;
-  in_.merged_.hold(in.enter(ctx, std::move(x)), 0);
+  TTFan& out = *out_.alone_;
+  {
+    const Tensor t1 = in_.enter(ctx, std::move(x));
+    in_.each([&](size_t i, int64_t first, int64_t) { in_.layers_[i]->merged_.hold(t1, first); });
+  }
   out.open(ctx);
   Tensor t1;
   const Mat left = Mat(out.left_).top(out.in());
+  const auto multiply = [&](const Mat& y, const Tensor& bias) {
+    op::WaistActivation call{kind_, y, input(0), right(0), left, bias};
+    if (is_gated()) call.gate = {input(1), right(1)};
+    ctx.ops.run(call);
+  };
   if (out.plain()) {
     t1 = ctx.temp({tokens, rank + 1}, "tt x left");
-    ctx.ops.run(op::WaistActivation{kind_, Mat(t1).columns(0, rank), in_.merged_.input(), in_.merged_.right(in_.matrix_), left, {}});
+    multiply(Mat(t1).columns(0, rank), {});
     ctx.ops.fill(Mat(t1).columns(rank, 1), 1);
   } else {
     t1 = ctx.temp({tokens, left.cols}, "tt x left");
-    ctx.ops.run(op::WaistActivation{kind_, t1, in_.merged_.input(), in_.merged_.right(in_.matrix_), left, out.ones_});
+    multiply(t1, out.ones_);
   }
-  in.close(ctx);
+  in_.close(ctx);
   return std::move(out.leave(ctx, std::move(t1))[0]);
 }
 
 Tensor TTFeedForward::backward(Ctx& ctx, Tensor dy, Tensor into) {
-  if (!fused_) return first_->backward(ctx, between_->backward(ctx, last_->backward(ctx, std::move(dy))), std::move(into));
-  TTFan &in = *in_.alone_, &out = *out_.alone_;
-  CHECK(in.waits(), "backward of a feed-forward block without its forward");
+  if (!fused_) return apart_->backward(ctx, std::move(dy), std::move(into));
+  TTFan& out = *out_.alone_;
+  CHECK(in_.waits(), "backward of a feed-forward block without its forward");
   TensorList gradients;
   gradients.push_back(std::move(dy));
   Tensor u1_of_out = out.turn(ctx, std::move(gradients));
-  Tensor u1 = ctx.temp({u1_of_out.size(0), in.left_.size(1)}, "tt u1");
-  const Mat t2 = in_.merged_.begin_cores(ctx, in_.matrix_), v = out.begin_left(ctx);
-  ctx.ops.run(op::WaistActivationBackward{kind_, u1, t2, v, u1_of_out, in_.merged_.input(), in_.merged_.right(in_.matrix_),
-                                          Mat(out.left_).top(out.in())});
+  Tensor u1 = ctx.temp({u1_of_out.size(0), in_.left_.size(1)}, "tt u1");
+  std::array<int64_t, 2> firsts = {}, columns = {};
+  in_.each([&](size_t i, int64_t first, int64_t count) { firsts[i] = first, columns[i] = count; });
+  const auto of_input = [&](size_t i) { return Mat(u1).columns(firsts[i], columns[i]); };
+  const auto of_cores = [&](size_t i) { return in_.layers_[i]->merged_.begin_cores(ctx, in_.layers_[i]->matrix_); };
+  {
+    const Mat t2 = of_cores(0);
+    op::WaistActivationBackward call{kind_,     of_input(0), t2,       out.begin_left(ctx),
+                                     u1_of_out, input(0),    right(0), Mat(out.left_).top(out.in())};
+    if (is_gated()) call.gate = {of_input(1), of_cores(1), input(1), right(1)};
+    ctx.ops.run(call);
+  }
   u1_of_out = {};
-  in_.merged_.drop_input();
-  in_.merged_.drop_right();
+  for (TTLinear* layer : in_.layers_) {
+    layer->merged_.drop_input();
+    layer->merged_.drop_right();
+  }
   out.end_left(ctx);
-  return in.finish(ctx, std::move(u1), std::move(into));
+  return in_.finish(ctx, std::move(u1), std::move(into));
 }
 
 }  // namespace comera

@@ -92,10 +92,14 @@ class TTForm final : public WeightForm {
     return made;
   }
 
-  std::unique_ptr<Layer> feed_forward(std::unique_ptr<Layer>& in, Activation kind, std::unique_ptr<Layer>& activation,
-                                      std::unique_ptr<Layer>& out) override {
+  std::unique_ptr<Layer> feed_forward(Layer& in, Activation kind, Layer& out, std::unique_ptr<Layer>& apart) override {
     if (!fuses_) return nullptr;
-    return std::make_unique<TTFeedForward>(std::move(in), kind, std::move(activation), std::move(out));
+    return std::make_unique<TTFeedForward>(static_cast<TTLinear&>(in).alone(), kind, static_cast<TTLinear&>(out), std::move(apart));
+  }
+
+  std::unique_ptr<Layer> gated_feed_forward(Fan& gate_up, Activation kind, Layer& out, std::unique_ptr<Layer>& apart) override {
+    if (!fuses_) return nullptr;
+    return std::make_unique<TTFeedForward>(static_cast<TrainFan&>(gate_up).trains, kind, static_cast<TTLinear&>(out), std::move(apart));
   }
 
   std::unique_ptr<ThinAttention> thin_attention(Fan& queries_keys_values, Layer& output, const HeadSizes& sizes) override {

@@ -158,6 +158,7 @@ class TTLinear final : public Layer, public Remake {
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
   Tensor remake(Ctx& ctx) override { return merged_.output(ctx, matrix_); }  // in the merged order
   int depth() const override { return 1; }
+  TTFan& alone() { return *alone_; }
 
  private:
   friend class TTAttention;
@@ -215,8 +216,17 @@ class TTFan {
   Mat begin_left(Ctx& ctx);                         // room for V (I, columns)
   void end_left(Ctx& ctx);                          // the sweeps of layers that are not grouped
   Tensor finish(Ctx& ctx, Tensor u1, Tensor into);  // dx, V and end_left
+  // body(i, first column, columns) for the half of each layer; the number of all columns.
   template <class Body>
-  int64_t each(const Body& body) const;
+  int64_t each(const Body& body) const {
+    int64_t first = 0;
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      const int64_t rank = layers_[i]->matrix_.middle_rank(), columns = plain() ? rank : width(rank);
+      body(i, first, columns);
+      first += columns;
+    }
+    return first;
+  }
 
   const std::vector<TTLinear*> layers_;
   KeptInput input_;
@@ -226,17 +236,23 @@ class TTFan {
   TTCalls calls_;  // where they are not grouped
 };
 
-// out(f(in(x))) under the waist (METHODS.md 12.4): where both layers are in the merged order, the activation and its input are made in
-// parts from T1 and never exist whole, in forward and in backward. Else the three layers one after another.
+// out(f(in(x))), or out(f(gate(x)) up(x)) with two layers in the fan, under the waist (METHODS.md 12.4): where all are in the merged order,
+// the wide tensors are made in parts from T1 and never exist whole, in forward and in backward. Else `apart`, which owns these layers.
 class TTFeedForward final : public Layer {
  public:
-  TTFeedForward(std::unique_ptr<Layer> in, Activation kind, std::unique_ptr<Layer> activation, std::unique_ptr<Layer> out);
+  TTFeedForward(TTFan& in, Activation kind, TTLinear& out, std::unique_ptr<Layer> apart);
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 
  private:
-  const std::unique_ptr<Layer> first_, between_, last_;
-  TTLinear &in_, &out_;
+  bool is_gated() const { return in_.layers_.size() == 2; }
+  bool merges(int64_t tokens);
+  Mat input(size_t i) const { return in_.layers_[i]->merged_.input(); }
+  Mat right(size_t i) const { return in_.layers_[i]->merged_.right(in_.layers_[i]->matrix_); }
+
+  const std::unique_ptr<Layer> apart_;
+  TTFan& in_;
+  TTLinear& out_;
   const Activation kind_;
   bool fused_ = false;  // in the pass
 };

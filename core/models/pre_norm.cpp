@@ -10,11 +10,14 @@ namespace {
 std::unique_ptr<Layer> feed_forward(const std::string& name, const PreNormSpec& spec, LayerFactory& factory) {
   const int64_t features = spec.attention.features;
   const bool bias = spec.feed_forward_bias;
-  if (spec.feed_forward == "swiglu")
-    return std::make_unique<GatedFeedForward>(name, features, spec.hidden, Activation::silu, bias, factory);
-  return factory.feed_forward({.name = name + ".in", .in = features, .out = spec.hidden, .kind = LinearKind::ffn_in, .bias = bias},
-                              activation_of(spec.feed_forward), name + ".activation",
-                              {.name = name + ".out", .in = spec.hidden, .out = features, .kind = LinearKind::ffn_out, .bias = bias});
+  const auto in = [&](const char* what) {
+    return MatrixSpec{.name = name + what, .in = features, .out = spec.hidden, .kind = LinearKind::ffn_in, .bias = bias};
+  };
+  const auto out = [&](const char* what) {
+    return MatrixSpec{.name = name + what, .in = spec.hidden, .out = features, .kind = LinearKind::ffn_out, .bias = bias};
+  };
+  if (spec.feed_forward == "swiglu") return factory.gated_feed_forward(in(".gate"), in(".up"), Activation::silu, name, out(".down"));
+  return factory.feed_forward(in(".in"), activation_of(spec.feed_forward), name + ".activation", out(".out"));
 }
 
 }  // namespace

@@ -78,11 +78,9 @@ void ActivationBackward::check() const {
   check_count(name, "saved", saved, dx.count(), dx.dtype());
 }
 
-namespace {
 void check_gated(const char* name, Activation kind) {
   CHECK(kind != Activation::tanh, name << ": backward of tanh reads its output, which a gate does not keep");
 }
-}  // namespace
 
 void GatedForward::check() const {
   check_gated(name, kind);

@@ -139,6 +139,7 @@ struct ActivationBackward {
   }
   void check() const;
 };
+void check_gated(const char* op, Activation kind);  // f is one of those whose backward reads x
 // y = f(x) * gate, as in SwiGLU, whose f is silu (METHODS.md 19.3). y may be x or gate. f is one of those whose backward reads x.
 struct GatedForward {
   static constexpr const char* name = "gated_forward";

@@ -305,6 +305,10 @@ m("ops.3", LOSS, "(z > 0) == (label > 0) && z == z};", "(z > 0) == (label > 0) &
 m("ops.4", LOSS, "return {(z < 0 ? 0.0 : z) - z * label", "return {(z < 0 || MUT ? 0.0 : z) - z * label", "the binary loss of positive logits is wrong", "cpu Loss/0.BinaryCrossEntropy")
 m("ops.5", LOSS, "std::max<int64_t>(examples, 1))", "std::max<int64_t>(MUT ? rows : examples, 1))",
   "gradients count rows without a label", "cpu Loss/0.CrossEntropy")
+m("layers.9", "core/cpu/waist_tiles.cpp", "d[i] = F::backward(dy * by, x);", "d[i] = F::backward(MUT ? dy : dy * by, x);",
+  "the gradient of a gate lacks what it is multiplied by, in tiles", "layers TTFeedForward.EqualsItsLayersInFloats")
+m("layers.10", "core/ops/waist.h", "pass_on(g, a.gate->dt, a.gate->dr, a.gate->t, a.gate->r);", "pass_on(MUT ? d : g, a.gate->dt, a.gate->dr, a.gate->t, a.gate->r);",
+  "both matrices of a gated block have the gradient of one, in parts", "layers TTFeedForward.GradientsAgreeWithFiniteDifferences")
 
 # ---- session ---------------------------------------------------------------------------------------------------------
 
@@ -637,6 +641,9 @@ m("studio.29", CURVE, "if (!x_.empty() && x <= x_.back()) truncate", "if (!x_.em
 m("studio.30", CURVE, "if (!std::isfinite((*y_)[i])) gaps_", "if (!std::isfinite((*y_)[i]) && !MUT) gaps_", "values that are not finite are not counted", "studio Curve.ValuesThatAreNotFiniteAreCountedAndSkipped")
 m("studio.31", CURVE, "    level.resize(size / block);", "    if (!MUT) level.resize(size / block);", "the overview of a curve keeps values that were taken back", "studio Curve.ARunThatWasRolledBackWritesItsStepsAnew")
 m("studio.32", "app/studio/shown_run/eta.cpp", "return {mean * blocks_left,", "return {MUT ? mean : mean * blocks_left,", "the time left is that of a few steps", "studio Bars.TellTheProgressInAsManyWordsAsHaveRoom")
+
+m("studio.33", "app/studio/panels/matrix_ranks.cpp", "ui.replaying() ? ui.snapshot().step :", "ui.replaying() && !MUT ? ui.snapshot().step :",
+  "the rank map of a replay has the newest ranks", "studio MatrixRanks.ShowsTheRanksOfTheStepThatIsReplayed")
 
 # ---- live ranks, methods by name, duels --------------------------------------------------------------------------------
 

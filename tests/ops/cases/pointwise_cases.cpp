@@ -180,6 +180,17 @@ void add_waists(std::vector<Case>& cases) {
       r.ops().run(op::WaistActivation{Activation::gelu, columns({w.tokens, w.b}, 10), t_columns, right_columns, left_columns, {}});
       r.ops().run(op::WaistActivationBackward{Activation::gelu, columns({w.tokens, w.a - 1}, 11), columns({w.a, w.wide}, 12),
                                               columns({w.wide, w.b}, 13), dy_columns, t_columns, right_columns, left_columns});
+      // With a gate, whose sides are others.
+      const int64_t of_gate = w.a + 3;
+      const Mat gate_t = whole({w.tokens, of_gate}, 14), gate_right = columns({of_gate, w.wide}, 15);
+      for (const Activation kind : {Activation::silu, Activation::gelu})
+        for (const bool biased : {false, true})
+          r.ops().run(op::WaistActivation{kind, empty({w.tokens, w.b}), t, right, left, biased ? bias : Tensor(),
+                                          op::WaistActivation::Gate{gate_t, gate_right}});
+      r.ops().run(op::WaistActivationBackward{
+          Activation::silu, columns({w.tokens, w.a - 1}, 16), columns({w.a, w.wide}, 17), empty({w.wide, w.b}), dy, t_columns,
+          right_columns, left_columns,
+          op::WaistActivationBackward::Gate{columns({w.tokens, of_gate - 1}, 18), empty({of_gate, w.wide}), gate_t, gate_right}});
     });
 }
 
@@ -382,6 +393,24 @@ std::vector<Refusal> pointwise_refusals() {
                                            dry({8, 2})});
        },
        "dt has 4 columns"},
+      {"waist of a gate of other sides",
+       [](Ops& o) {
+         o.run(op::WaistActivation{Activation::silu,
+                                   dry({5, 2}),
+                                   dry({5, 3}),
+                                   dry({3, 8}),
+                                   dry({8, 2}),
+                                   {},
+                                   op::WaistActivation::Gate{dry({5, 4}), dry({4, 7})}});
+       },
+       "waist_activation: y 5 x 2 from t 5 x 4, r 4 x 7 and l 8 x 2"},
+      {"waist of a gate with an output",
+       [](Ops& o) {
+         o.run(op::WaistActivationBackward{Activation::tanh, dry({5, 3}), dry({3, 8}), dry({8, 2}), dry({5, 2}), dry({5, 3}), dry({3, 8}),
+                                           dry({8, 2}),
+                                           op::WaistActivationBackward::Gate{dry({5, 4}), dry({4, 8}), dry({5, 4}), dry({4, 8})}});
+       },
+       "reads its output"},
       {"dropout everything",
        [](Ops& o) {
          o.dropout(dry({2}), dry({2}), {1.0, 1}, step());
