@@ -261,6 +261,8 @@ class Studio:
 class WindowTest(unittest.TestCase):
     """A display, a home and a store for each test; nothing outside of its folder is read or written."""
 
+    SCREEN = "1600x900"
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="comera-window-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -269,7 +271,7 @@ class WindowTest(unittest.TestCase):
         # Two threads for drawing and training: there may be no more cores.
         self.environment = {**own_home(self.folder), "LP_NUM_THREADS": "1"}
         self.programs = []
-        self.display = Display(self.folder)
+        self.display = Display(self.folder, self.SCREEN)
         self.addCleanup(self.display.stop)
         self.addCleanup(self.end_programs)
 
