@@ -2,18 +2,19 @@
 for each on validation rows, then three seeds. Accuracy or perplexity, memory by purpose and step time against dense AdamW of the same run.
 
     ./run.sh data get fashion-mnist wordnet-text
-    python3 experiments/methods/tuned.py run   --store tuned.db --set image [--methods NAME...] [--seeds 1 2 3]
+    python3 experiments/methods/tuned.py run   --store tuned.db --set image [--methods NAME...] [--seeds 1 2 3] [--near FILE]
     python3 experiments/methods/tuned.py time  --store tuned.db --set image      # on an idle machine
     python3 experiments/methods/tuned.py table --store tuned.db --set image > table.md
     python3 experiments/methods/tuned.py draw  --store tuned.db --set image > pareto.svg
 
 `run` and `time` leave out what is there already (a line of RESULTS each, by default beside the store), so they may be stopped and started
 again, also from a RESULTS file of another machine: image.jsonl and language.jsonl have what these sets have trained, begun by 9e1051c and 8aaaddd. The rate: from
-RATE on, up and down GRID while the validation score of a shorter run with seed 1 gets better; all rates of a method (matrices, cores,
-ranks) are equal. Steps, batch, schedule and network are the same for all, ranks are the defaults of the program.
+RATE on (or from a method's best rate in the results that --near names), up and down GRID while the validation score of a shorter run with
+seed 1 gets better; all rates of a method (matrices, cores, ranks) are equal. Steps, batch, schedule and network are the same for all, ranks are the defaults of the program.
 
-`time` trains TIMED steps of each method, at its rate, right behind as many of dense AdamW: medians without the first step, whose projections are all
-new, and the longest step after it.
+`time` trains TIMED steps of each method, at the smallest rate, right behind BASE steps of dense AdamW, REPEATS times: the middle one of the ratios of
+medians, without the first step, whose projections are all new; and the longest step after it. The same step of all runs does the same, refreshes
+too, so it counts as long, over the median of its run, as in the run where it is shortest: a pause of the machine is not taken for a refresh.
 """
 import argparse
 import json
@@ -26,12 +27,17 @@ from pathlib import Path
 COMERA = Path(__file__).resolve().parents[2] / "build" / "bin" / "comera"
 GRID = [m * 10.0**e for e in range(-5, 1) for m in (1, 3)]  # 1e-5, 3e-5 ... 1, 3
 RATE, TUNING = 1e-3, 0.4  # the first one tried; steps of a tuning run, of the whole
-TIMED = 202  # each matrix is refreshed once more at the default gap of 200
+TIMED, BASE, REPEATS = 62, 30, 3
 NETWORKS = {  # preset, settings, steps, metric
-    "image": ("mlp-fashion", ["model.mlp.hidden=[2048,2048,2048]", "model.mlp.dropout=0.1", "train.batch=64"], 1500, "val_accuracy"),
+    "image": ("mlp-fashion", ["model.mlp.hidden=[2048,2048,2048]", "model.mlp.dropout=0.1", "train.batch=256", "train.warmup=25"], 375,
+              "val_accuracy"),
     "language": ("llama-10m", ["train.batch=2", "train.warmup=30", "data.validation_rows=256"], 300, "val_perplexity"),
 }
 COURSE = ["train.schedule=linear", "train.warmup=100", "train.lr_rank_late=0", "train.eval_every=0", "train.checkpoint_every=0", "train.checkpoint_minutes=0"]
+# Settings of what is refreshed, and with which gap while steps are timed. Images have three matrices: each is refreshed three times more, and the median step
+# refreshes nothing. The language model has 56, of which one in four steps refreshes one at the default gap.
+GAPS = {name: f"method.{name}.gap" for name in ("galore", "coap", "q-galore", "flora", "apollo", "grass")} | {"apollo-mini": "method.apollo.gap"}
+GAP = {"image": 20, "language": 200}
 OWN = {name: ["train.clip_norm=0"] for name in ("lomo", "adalomo")}  # whose gradients are gone before their norm is known
 RATES = ("train.lr", "train.lr_core", "train.lr_rank")
 
@@ -99,12 +105,15 @@ class Results:
         self.add(name, result, f"{shown(self.network, result['score'])} {result['problem']}")
         return result
 
-    def best_rate(self, method, train=True):
+    def best_rate(self, method, first=None):
+        """From `first` on; without it the best of what is there."""
         steps = int(TUNING * NETWORKS[self.network][2])
         def score(at):
-            result = self.of(method, GRID[at], 1, steps, train)
+            result = self.of(method, GRID[at], 1, steps, train=first is not None)
             return goodness(self.network, result["score"] if result else None)
-        best = at = GRID.index(RATE)
+        if first is None:
+            return GRID[max(range(len(GRID)), key=score)]
+        best = at = GRID.index(first)
         for way in (1, -1):
             at = best
             while 0 <= at + way < len(GRID) and score(at + way) > score(best):
@@ -112,33 +121,47 @@ class Results:
         return GRID[best]
 
 
+def first_rate(near, method):
+    """The rate of a method's best run in these results, the longest runs first."""
+    runs = [run for run in map(json.loads, near.read_text().splitlines()) if run.get("method") == method and run["score"] is not None] if near else []
+    return max(runs, key=lambda run: (run["steps"], run["score"]))["rate"] if runs else RATE
+
+
 def run(args):
     results = Results(args)
     steps = NETWORKS[args.set][2]
     for method in args.methods or all_methods(args.set):
-        rate = results.best_rate(method)
+        rate = results.best_rate(method, first_rate(args.near, method))
         for seed in args.seeds:
             results.of(method, rate, seed, steps)
 
 
-def step_times(args, method, rate):
+def step_times(args, method, steps):
+    """Milliseconds of each step after the first."""
     preset, sets = NETWORKS[args.set][:2]
-    sets = [*COURSE, *sets, *OWN.get(method, []), *[f"{path}={rate:g}" for path in RATES]]
-    status, document, problem = comera("train", preset, "--method", method, "--steps", TIMED, "--store", args.store, "--tag", "time",
+    sets = [*COURSE, *sets, *OWN.get(method, []), *[f"{path}={GRID[0]:g}" for path in RATES]]
+    if gap := GAPS.get(method.split("+")[0]):
+        sets.append(f"{gap}={GAP[args.set]}")
+    status, document, problem = comera("train", preset, "--method", method, "--steps", steps, "--store", args.store, "--tag", "time",
                                        *[x for s in sets for x in ("--set", s)])
     if status != 0:
         sys.exit(f"{method}: {problem}")
-    times = comera("get", document["run"], "--metric", "step_ms", "--store", args.store)[1]["values"][1:]
-    return {"median": statistics.median(times), "mean": statistics.mean(times), "longest": max(times)}
+    return comera("get", document["run"], "--metric", "step_ms", "--store", args.store)[1]["values"][1:]
 
 
 def time(args):
     results = Results(args)
     for method in args.methods or all_methods(args.set):
         name = f"time-{args.set}-{method}"
-        if name not in results.known:
-            times = {key: step_times(args, of, results.best_rate(of, train=False)) for key, of in (("adamw", "adamw"), ("own", method))}
-            results.add(name, times, "timed")
+        if name in results.known:
+            continue
+        ratios, medians, courses = [], [], []
+        for _ in range(REPEATS):
+            base, own = statistics.median(step_times(args, "adamw", BASE)), step_times(args, method, TIMED)
+            medians.append(statistics.median(own))
+            ratios.append(medians[-1] / base)
+            courses.append([ms / medians[-1] for ms in own])
+        results.add(name, {"ratio": statistics.median(ratios), "median": statistics.median(medians), "longest": max(map(min, zip(*courses)))}, "timed")
 
 
 def rows_of(args):
@@ -146,7 +169,7 @@ def rows_of(args):
     results = Results(args)
     rows = []
     for method in args.methods or all_methods(args.set):
-        rate = results.best_rate(method, train=False)
+        rate = results.best_rate(method)
         runs = [r for seed in args.seeds if (r := results.of(method, rate, seed, NETWORKS[args.set][2], train=False))]
         good = [r for r in runs if not r["problem"]]
         if any(r["planned"] != r["taken"] for r in good):
@@ -170,7 +193,7 @@ def table(args):
         cells = [method, f"{rate:g}", f"{statistics.mean(scores):.2f}{spread} ({len(good)} of {len(runs)})", f"{good[0]['taken'] / 2**20:.1f}",
                  *[f"{sum(good[0]['purposes'].get(p, 0) for p in parts) / 2**20:.2f}" for parts in purposes.values()]]
         if timed:
-            cells += [f"{timed['own']['median'] / timed['adamw']['median']:.2f}", f"{timed['own']['longest'] / timed['own']['median']:.2f}"]
+            cells += [f"{timed['ratio']:.2f}", f"{timed['longest']:.2f}"]
         print("| " + " | ".join(cells + [""] * (6 + len(purposes) - len(cells))) + " |")
 
 
@@ -216,6 +239,7 @@ def main():
     parser.add_argument("--results", type=Path)
     parser.add_argument("--set", choices=NETWORKS, required=True)
     parser.add_argument("--methods", nargs="+")
+    parser.add_argument("--near", type=Path)
     parser.add_argument("--seeds", nargs="+", type=int, default=(1, 2, 3))
     args = parser.parse_args()
     args.store = args.store.resolve()
