@@ -25,6 +25,11 @@ class RefreshSchedule {
     const int64_t passed = static_cast<int64_t>(step) - 1, first = together_ ? 0 : turn(matrix);
     return passed == 0 ? 0 : (passed - first) / gap_ + (first > 0 ? 1 : 0);
   }
+  // The newest step up to `step`, which is 1 or more, at which the matrix is due.
+  uint64_t last(int64_t matrix, uint64_t step) const {
+    const int64_t passed = static_cast<int64_t>(step) - 1, first = together_ ? 0 : turn(matrix);
+    return passed < first ? 1 : static_cast<uint64_t>(1 + first + (passed - first) / gap_ * gap_);
+  }
   bool any_due(uint64_t step) const {
     for (int64_t matrix = 0; matrix < matrices_; ++matrix)
       if (due(matrix, step)) return true;

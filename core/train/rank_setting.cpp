@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/layers/lora.h"
 #include "core/optim/projector.h"
+#include "core/optim/refresh_schedule.h"
 
 namespace comera {
 namespace {
@@ -81,6 +82,16 @@ RunConfig with_rank(const RunConfig& config, int64_t rank) {
     set_field_values(fields_of(changed), {{setting->path, rank}});
   }
   return changed;
+}
+
+int64_t last_refresh(const MethodConfig& method, int64_t matrix, int64_t matrices, int64_t step) {
+  if (method.weights != "dense" || step < 1 || (method.optimizer == "q-galore" && method.q_galore.lazy)) return 0;
+  MethodConfig copy = method;
+  const FieldValues values = field_values(fields_of(copy));
+  const auto gap = values.find(method.optimizer + ".gap"), refresh = values.find(method.optimizer + ".refresh");
+  if (gap == values.end() || refresh == values.end()) return 0;
+  const RefreshSchedule schedule(matrices, std::get<int64_t>(gap->second), std::get<std::string>(refresh->second) == "together");
+  return static_cast<int64_t>(schedule.last(matrix, static_cast<uint64_t>(step)));
 }
 
 std::vector<RankedMatrix> ranked_matrices(ParamSet& params, const MethodConfig& method) {

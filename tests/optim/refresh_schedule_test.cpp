@@ -41,6 +41,20 @@ TEST(RefreshSchedule, InTurnNoStepHasMoreThanItsShare) {
     }
 }
 
+TEST(RefreshSchedule, KnowsTheLastRefresh) {
+  for (const bool together : {true, false})
+    for (const int64_t gap : {1, 2, 7, 24}) {
+      const RefreshSchedule schedule(5, gap, together);
+      for (int64_t matrix = 0; matrix < 5; ++matrix) {
+        uint64_t last = 0;
+        for (uint64_t step = 1; step <= 60; ++step) {
+          if (schedule.due(matrix, step)) last = step;
+          EXPECT_EQ(schedule.last(matrix, step), last) << matrix << " with gap " << gap << " at " << step;
+        }
+      }
+    }
+}
+
 TEST(RefreshSchedule, CountsTheRefreshesOfEachMatrix) {
   for (const bool together : {true, false})
     for (const int64_t matrices : {1, 3, 7})

@@ -2,7 +2,6 @@
 #include "app/studio/panels/matrix_ranks.h"
 
 #include "app/studio/panels.h"
-#include "app/studio/shown_run/timeline.h"
 #include "tests/studio/clicked.h"
 
 namespace comera::studio {
@@ -21,6 +20,12 @@ class MatrixRanks : public Clicked {
     });
     stage_.script->records.events.push_back({0, 51, "edit", 0, R"({"path": "method.galore.rank", "value": "20"})"});
     stage_.frames(4);
+  }
+  void replay(int64_t step) {
+    Snapshot then = *stage_.script->snapshot;
+    then.step = step;
+    ui().timeline.snapshot = std::make_shared<const Snapshot>(then);
+    stage_.frames(2);
   }
   std::string csv() {
     for (const Panel& panel : panels())
@@ -45,13 +50,29 @@ TEST_F(MatrixRanks, HasARowAMatrixAndItsRanksOverTheSteps) {
 
 TEST_F(MatrixRanks, ShowsTheRanksOfTheStepThatIsReplayed) {
   begin({"method=galore", "train.steps=0"});
-  seek(ui(), 50);
-  stage_.frames(2);
-  ASSERT_TRUE(ui().replaying());
+  replay(50);
   EXPECT_EQ(csv(), "matrix,rows,columns,step,rank\nfc0.weight,512,784,0,128\nfc1.weight,16,512,0,16\n");
-  seek(ui(), 51);
-  stage_.frames(2);
+  replay(51);
   EXPECT_NE(csv().find("fc0.weight,512,784,51,20"), std::string::npos);
+}
+
+// In turn: the first matrix at steps 1, 31, 61 and 91, the second at 1, 16, 46 and 76. From step 92 on every 10 steps.
+TEST_F(MatrixRanks, SaysWhenProjectionsWereRefreshed) {
+  begin({"method=galore", "train.steps=0", "method.galore.gap=30"});
+  EXPECT_TRUE(sees("says:projections, rank 20, last refresh at step 91"));
+  stage_.script->records.events.push_back({0, 92, "edit", 0, R"({"path": "method.galore.gap", "value": "10"})"});
+  stage_.frames(4);
+  EXPECT_TRUE(sees("says:projections, rank 20, last refresh at step 96"));
+  replay(91);
+  EXPECT_TRUE(sees("says:projections, rank 20, last refresh at step 91"));
+  replay(75);
+  EXPECT_TRUE(sees("says:projections, rank 20, last refresh at step 61"));
+}
+
+TEST_F(MatrixRanks, SaysNothingOfRefreshesWithoutThem) {
+  begin({"method=apollo", "train.steps=0"});
+  EXPECT_TRUE(sees("says:projections, rank "));
+  EXPECT_FALSE(sees("says:projections, rank 128, last"));
 }
 
 TEST_F(MatrixRanks, IsNotThereWithoutRanks) {

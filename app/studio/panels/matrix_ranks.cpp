@@ -30,6 +30,19 @@ std::vector<Change> changes_of(const UiState& ui) {
   return out;
 }
 
+// Step of the last refresh of a projection up to `step`, under the settings of each time; 0: the method has none.
+int64_t refreshed_at(const RunView& view, size_t matrix, size_t matrices, int64_t step) {
+  for (int64_t first = step; first >= 1;) {
+    int64_t begin = 1;  // of the settings in force at `first`
+    for (const Edit& edit : view.edits)
+      if (edit.step <= first && (edit.path.ends_with(".gap") || edit.path.ends_with(".refresh"))) begin = std::max(begin, edit.step);
+    const int64_t last = last_refresh(view.config_at(begin).method, static_cast<int64_t>(matrix), static_cast<int64_t>(matrices), first);
+    if (last == 0 || last >= begin) return last;
+    first = begin - 1;
+  }
+  return 0;
+}
+
 int64_t rank_of(const RankedMatrix& matrix, const RunConfig& config) { return rank_of_matrix(config, matrix.rows, matrix.columns); }
 
 // Of the rank at the start, as in the map of tensor trains.
@@ -40,7 +53,7 @@ float share_of(const RankedMatrix& matrix, const RunConfig& config, const RunCon
 bool has_factors(const RunConfig& config) { return config.method.chosen_weights().factors; }
 
 // One row: the name, the rank now, and before that the ranks over the steps.
-void row(const RankedMatrix& matrix, const std::vector<Change>& changes, int64_t newest, float names, float height) {
+void row(const RankedMatrix& matrix, const std::vector<Change>& changes, int64_t newest, int64_t refreshed, float names, float height) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x, cell = std::min(em(7), width * 0.25f), gap = em(0.5f);
   const RunConfig& first = changes.front().config;
@@ -69,6 +82,7 @@ void row(const RankedMatrix& matrix, const std::vector<Change>& changes, int64_t
   if (ImGui::IsItemHovered() && ImGui::BeginTooltip()) {
     ImGui::TextUnformatted(matrix.name.c_str());
     text_dim(shape + ", rank " + std::to_string(rank) + ", shorter side " + std::to_string(std::min(matrix.rows, matrix.columns)));
+    if (refreshed > 0) text_dim("projection of step " + thousands(static_cast<double>(refreshed)));
     for (const Change& change : changes)
       if (changes.size() > 1)
         text_dim("from step " + thousands(static_cast<double>(change.step)) + ": rank " + std::to_string(rank_of(matrix, change.config)));
@@ -91,7 +105,14 @@ void draw_matrix_ranks(UiState& ui) {
   ImGui::SameLine(0, em(1));
   push_small();
   const std::optional<RankSetting> setting = rank_setting(changes.back().config);
-  text_dim(std::string(factors ? "factors" : "projections") + (setting ? ", rank " + std::to_string(setting->configured) : ""));
+  std::vector<int64_t> refreshed;
+  for (size_t i = 0; i < s.ranked.size(); ++i) refreshed.push_back(refreshed_at(ui.shown(), i, s.ranked.size(), s.step));
+  const int64_t last = *std::max_element(refreshed.begin(), refreshed.end());
+  const std::string about = std::string(factors ? "factors" : "projections") +
+                            (setting ? ", rank " + std::to_string(setting->configured) : "") +
+                            (last > 0 ? ", last refresh at step " + thousands(static_cast<double>(last)) : "");
+  text_fit(about, ImGui::GetContentRegionAvail().x - export_button_width() - em(0.5f), theme().dim);
+  name_item("says:" + about);
   const float button = export_button_width();
   if (ImGui::GetContentRegionAvail().x > 0) {
     ImGui::SameLine();
@@ -104,9 +125,9 @@ void draw_matrix_ranks(UiState& ui) {
   names = std::min(names, ImGui::GetContentRegionAvail().x * 0.35f);
   const float height =
       std::floor(std::clamp(ImGui::GetContentRegionAvail().y / static_cast<float>(s.ranked.size()) - em(0.14f), em(1.5f), em(2.6f)));
-  for (const RankedMatrix& matrix : s.ranked) {
-    ImGui::PushID(matrix.name.c_str());
-    row(matrix, changes, s.step, names, height);
+  for (size_t i = 0; i < s.ranked.size(); ++i) {
+    ImGui::PushID(s.ranked[i].name.c_str());
+    row(s.ranked[i], changes, s.step, refreshed[i], names, height);
     ImGui::PopID();
   }
   ImGui::Dummy({1, 1});
