@@ -97,7 +97,7 @@ class BackwardInput {
   void multiply(float* h, int64_t token, int64_t rows, int64_t panel) const {
     product({tokens_ + token * padded_, padded_, 1, columns_ + panel * of_, kColumns, r_.rows}, rows, kPanelVectors, h, kColumns, false);
   }
-  // What dh (rows, panel) means for dt of the group, and for dr. `begins`: at the group's first panel, at the first tile of tokens.
+  // Adds dh r^T to dt of the group and t^T dh to dr; writes them at the group's first panel, and at the first tile of tokens.
   struct Begins {
     bool group, tokens;
   };

@@ -84,14 +84,17 @@ RunConfig with_rank(const RunConfig& config, int64_t rank) {
   return changed;
 }
 
-int64_t last_refresh(const MethodConfig& method, int64_t matrix, int64_t matrices, int64_t step) {
-  if (method.weights != "dense" || step < 1 || (method.optimizer == "q-galore" && method.q_galore.lazy)) return 0;
+std::vector<int64_t> last_refreshes(const MethodConfig& method, int64_t matrices, int64_t step) {
+  if (method.weights != "dense" || (method.optimizer == "q-galore" && method.q_galore.lazy)) return {};
   MethodConfig copy = method;
   const FieldValues values = field_values(fields_of(copy));
   const auto gap = values.find(method.optimizer + ".gap"), refresh = values.find(method.optimizer + ".refresh");
-  if (gap == values.end() || refresh == values.end()) return 0;
+  if (gap == values.end() || refresh == values.end()) return {};
   const RefreshSchedule schedule(matrices, std::get<int64_t>(gap->second), std::get<std::string>(refresh->second) == "together");
-  return static_cast<int64_t>(schedule.last(matrix, static_cast<uint64_t>(step)));
+  std::vector<int64_t> steps;
+  for (int64_t matrix = 0; matrix < matrices; ++matrix)
+    steps.push_back(static_cast<int64_t>(schedule.last(matrix, static_cast<uint64_t>(step))));
+  return steps;
 }
 
 std::vector<RankedMatrix> ranked_matrices(ParamSet& params, const MethodConfig& method) {

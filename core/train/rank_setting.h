@@ -37,8 +37,8 @@ struct RankedMatrix {
 };
 std::vector<RankedMatrix> ranked_matrices(ParamSet& params, const MethodConfig& method);
 
-// The newest step up to `step` at which the projection of the matrix, one of so many, was refreshed, if these settings were in force since
-// step 1. 0 where projections are not refreshed from gradients in fixed steps: other methods, and Q-GaLore that leaves refreshes out.
-int64_t last_refresh(const MethodConfig& method, int64_t matrix, int64_t matrices, int64_t step);
+// For each of so many projected matrices the newest step up to `step`, which is 1 or more, at which it is refreshed from its gradient under
+// these settings. Empty for methods without such refreshes, and for lazy Q-GaLore, which skips some.
+std::vector<int64_t> last_refreshes(const MethodConfig& method, int64_t matrices, int64_t step);
 
 }  // namespace comera

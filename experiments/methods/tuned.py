@@ -8,13 +8,13 @@ for each on validation rows, then three seeds. Accuracy or perplexity, memory by
     python3 experiments/methods/tuned.py draw  --store tuned.db --set image > pareto.svg
 
 `run` and `time` leave out what is there already (a line of RESULTS each, by default beside the store), so they may be stopped and started
-again, also from a RESULTS file of another machine: image.jsonl and language.jsonl have what these sets have trained, begun by 9e1051c and 8aaaddd. The rate: from
+again, also from a RESULTS file of another machine: image.jsonl and language.jsonl have what these sets have trained, begun by 83950ab and 8aaaddd. The rate: from
 RATE on (or from a method's best rate in the results that --near names), up and down GRID while the validation score of a shorter run with
 seed 1 gets better; all rates of a method (matrices, cores, ranks) are equal. Steps, batch, schedule and network are the same for all, ranks are the defaults of the program.
 
 `time` trains TIMED steps of each method, at the smallest rate, right behind BASE steps of dense AdamW, REPEATS times: the middle one of the ratios of
-medians, without the first step, whose projections are all new; and the longest step after it. The same step of all runs does the same, refreshes
-too, so it counts as long, over the median of its run, as in the run where it is shortest: a pause of the machine is not taken for a refresh.
+medians, without the first step, whose projections are all new; and the longest step after it. All runs refresh in the same steps, so the length of a
+step is its smallest ratio to the median of its run: a pause of the machine does not count as a refresh.
 """
 import argparse
 import json
@@ -34,7 +34,7 @@ NETWORKS = {  # preset, settings, steps, metric
     "language": ("llama-10m", ["train.batch=2", "train.warmup=30", "data.validation_rows=256"], 300, "val_perplexity"),
 }
 COURSE = ["train.schedule=linear", "train.warmup=100", "train.lr_rank_late=0", "train.eval_every=0", "train.checkpoint_every=0", "train.checkpoint_minutes=0"]
-# Settings of what is refreshed, and with which gap while steps are timed. Images have three matrices: each is refreshed three times more, and the median step
+# The setting of each method's gap between refreshes, and its value while steps are timed. The image network has three matrices: each is refreshed three times more, and the median step
 # refreshes nothing. The language model has 56, of which one in four steps refreshes one at the default gap.
 GAPS = {name: f"method.{name}.gap" for name in ("galore", "coap", "q-galore", "flora", "apollo", "grass")} | {"apollo-mini": "method.apollo.gap"}
 GAP = {"image": 20, "language": 200}

@@ -30,17 +30,20 @@ std::vector<Change> changes_of(const UiState& ui) {
   return out;
 }
 
-// Step of the last refresh of a projection up to `step`, under the settings of each time; 0: the method has none.
-int64_t refreshed_at(const RunView& view, size_t matrix, size_t matrices, int64_t step) {
-  for (int64_t first = step; first >= 1;) {
-    int64_t begin = 1;  // of the settings in force at `first`
+// For each matrix the step of its last refresh up to `step`, under the settings in force then; 0: not known, or the method has none.
+std::vector<int64_t> refreshes_until(const RunView& view, size_t matrices, int64_t step) {
+  std::vector<int64_t> out(matrices, 0);
+  for (int64_t newest = step; newest >= 1 && std::find(out.begin(), out.end(), 0) != out.end();) {
+    int64_t first = 1;  // step since which the settings of `newest` are in force
     for (const Edit& edit : view.edits)
-      if (edit.step <= first && (edit.path.ends_with(".gap") || edit.path.ends_with(".refresh"))) begin = std::max(begin, edit.step);
-    const int64_t last = last_refresh(view.config_at(begin).method, static_cast<int64_t>(matrix), static_cast<int64_t>(matrices), first);
-    if (last == 0 || last >= begin) return last;
-    first = begin - 1;
+      if (edit.step <= newest && edit.path.ends_with(".gap")) first = std::max(first, edit.step);
+    const std::vector<int64_t> last = last_refreshes(view.config_at(first).method, static_cast<int64_t>(matrices), newest);
+    if (last.empty()) break;
+    for (size_t i = 0; i < matrices; ++i)
+      if (out[i] == 0 && last[i] >= first) out[i] = last[i];
+    newest = first - 1;
   }
-  return 0;
+  return out;
 }
 
 int64_t rank_of(const RankedMatrix& matrix, const RunConfig& config) { return rank_of_matrix(config, matrix.rows, matrix.columns); }
@@ -82,7 +85,7 @@ void row(const RankedMatrix& matrix, const std::vector<Change>& changes, int64_t
   if (ImGui::IsItemHovered() && ImGui::BeginTooltip()) {
     ImGui::TextUnformatted(matrix.name.c_str());
     text_dim(shape + ", rank " + std::to_string(rank) + ", shorter side " + std::to_string(std::min(matrix.rows, matrix.columns)));
-    if (refreshed > 0) text_dim("projection of step " + thousands(static_cast<double>(refreshed)));
+    if (refreshed > 0) text_dim("last refresh at step " + thousands(static_cast<double>(refreshed)));
     for (const Change& change : changes)
       if (changes.size() > 1)
         text_dim("from step " + thousands(static_cast<double>(change.step)) + ": rank " + std::to_string(rank_of(matrix, change.config)));
@@ -105,15 +108,14 @@ void draw_matrix_ranks(UiState& ui) {
   ImGui::SameLine(0, em(1));
   push_small();
   const std::optional<RankSetting> setting = rank_setting(changes.back().config);
-  std::vector<int64_t> refreshed;
-  for (size_t i = 0; i < s.ranked.size(); ++i) refreshed.push_back(refreshed_at(ui.shown(), i, s.ranked.size(), s.step));
+  const std::vector<int64_t> refreshed = refreshes_until(ui.shown(), s.ranked.size(), s.step);
   const int64_t last = *std::max_element(refreshed.begin(), refreshed.end());
   const std::string about = std::string(factors ? "factors" : "projections") +
                             (setting ? ", rank " + std::to_string(setting->configured) : "") +
                             (last > 0 ? ", last refresh at step " + thousands(static_cast<double>(last)) : "");
-  text_fit(about, ImGui::GetContentRegionAvail().x - export_button_width() - em(0.5f), theme().dim);
-  name_item("says:" + about);
   const float button = export_button_width();
+  text_fit(about, ImGui::GetContentRegionAvail().x - button - em(0.5f), theme().dim);
+  name_item("says:" + about);
   if (ImGui::GetContentRegionAvail().x > 0) {
     ImGui::SameLine();
     ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - button));
