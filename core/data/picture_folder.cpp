@@ -189,7 +189,7 @@ std::string PictureFolder::shown(int64_t row, int64_t) const {
 
 namespace {
 
-bool is_pictures(const std::string& path, std::string_view) { return fs::is_directory(path); }
+bool is_pictures(const std::string& path, std::string_view) { return fs::is_directory(path) && is_picture_folder(path, false); }
 
 // Classes are those of the training set, where there is one beside it.
 std::unique_ptr<Dataset> open_pictures(const std::string& path, const DataSpec& spec) {

@@ -173,12 +173,23 @@ bool TextFile::open(const std::string& packed, const std::string& key) {
   return true;
 }
 
-void TextFile::check_columns(const ColumnNames& wanted) const {
+std::string_view TextFile::bytes_with(const ColumnNames& wanted) const {
   for (const std::string* column : {&wanted.first, &wanted.second, &wanted.label})
     if (const auto found = left_out_.find(*column); found != left_out_.end())
       throw Error(ErrorCode::config, path_ + ": column '" + *column + "' cannot be read as text",
                   "its type is " + shown_name(found->second),
                   "name a column of texts or numbers, or write the texts into a column of their own");
+  return bytes_;
+}
+
+void TextFile::bad_line(size_t offset, const std::string& what, const std::string& why, const std::string& hint) const {
+  throw Error(ErrorCode::config, path_ + ":" + std::to_string(line_number(bytes_, offset)) + ": " + what, why, hint);
+}
+
+void TextFile::bad_row(size_t offset, size_t next, const std::string& why) const {
+  const bool last = next == bytes_.size() && bytes_.back() != '\n';
+  bad_line(offset, "not a row of this file", why,
+           last ? "the file ends in the middle of this line: get it again" : "correct or remove this line");
 }
 
 }  // namespace comera

@@ -22,8 +22,11 @@ class TextFile {
 
   const std::string& path() const { return path_; }
   std::string_view bytes() const { return bytes_; }
-  // Throws Error(config) for a column that is in the file, but cannot be written as text.
-  void check_columns(const ColumnNames& wanted) const;
+  // The bytes, too. Throws Error(config) for a column that is in the file, but cannot be written as text.
+  std::string_view bytes_with(const ColumnNames& wanted) const;
+  // Errors of the line that starts at `offset`; the row there ends before `next` and is none because of `why`.
+  [[noreturn]] void bad_line(size_t offset, const std::string& what, const std::string& why, const std::string& hint) const;
+  [[noreturn]] void bad_row(size_t offset, size_t next, const std::string& why) const;
 
  private:
   bool open(const std::string& packed, const std::string& key);

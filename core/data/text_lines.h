@@ -39,6 +39,7 @@ class TextLayout {
   bool labelled() const { return labelled_; }
   size_t first_row() const { return first_row_; }  // offset of the first line that is a row
   const std::vector<std::string>& columns() const { return names_; }
+  const std::string& text_column() const { return first_key_; }  // of a pair the first one
 
   // The row that starts at `offset`, without its line end; `next` is where the next one starts.
   std::string_view row_at(std::string_view bytes, size_t offset, size_t& next) const;

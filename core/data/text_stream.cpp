@@ -11,41 +11,85 @@
 namespace comera {
 
 namespace {
-constexpr int64_t kBytes = 256;
-constexpr size_t kKeptFrom = 1 << 20;  // bytes of a text whose tokens are kept in the cache: shorter ones take a moment
-}  // namespace
 
-TextStream::TextStream(const std::string& path, int64_t length, const std::string& tokenizer, bool masked,
-                       const std::function<void(double)>& progress)
-    : file_(path), length_(length), masked_(masked) {
-  CHECK(length >= 1, "rows of " << length << " tokens");
-  info_.name = std::filesystem::path(path).filename().string();
-  info_.vocab_size = kBytes;
-  info_.mask_token = 0;  // no text has this byte
-  const std::string sha = sha256_hex(file_.bytes());
-  std::string made_of = sha + "/" + std::to_string(length);
-  if (!tokenizer.empty()) {
-    tokenizer_ = open_tokenizer(tokenizer);
-    if (file_.bytes().size() >= kKeptFrom) {
-      pack_ = std::make_unique<const TokenPack>(path, file_.bytes(), sha, *tokenizer_, progress);
-      tokens_ = pack_->ids();
-    } else {
-      tokenizer_->encode(file_.bytes(), held_);
-      tokens_ = held_;
-    }
-    info_.vocab_size = tokenizer_->size();
-    info_.mask_token = tokenizer_->mask();
-    info_.vocab_fingerprint = tokenizer_->fingerprint();
-    made_of += "/" + tokenizer_->fingerprint();
-    if (tokens_.empty())
-      throw Error(ErrorCode::config, path + " has no tokens", "no character of it is in the vocabulary", "use another tokenizer");
+namespace fs = std::filesystem;
+
+constexpr size_t kKeptFrom = 1 << 20;  // bytes of texts whose tokens are kept in the cache: shorter ones take a moment
+
+// Each byte is a token of this number.
+class Bytes final : public Tokenizer {
+ public:
+  Bytes() : Tokenizer(all(), false) {}
+  using Tokenizer::encode;
+  void encode(std::string_view text, std::vector<int32_t>& ids) const override {
+    ids.clear();
+    for (const char byte : text) ids.push_back(static_cast<unsigned char>(byte));
   }
-  info_.rows = ceil_div(static_cast<int64_t>(count()), length);
-  info_.fingerprint = sha256_hex(made_of);
-  describe_stream(info_, masked);
+  std::string decode(const std::vector<int32_t>& ids) const override {
+    std::string text;
+    for (const int32_t id : ids)
+      if (id >= 0 && id < size()) text += static_cast<char>(id);
+    return text;
+  }
+
+ private:
+  static TokenTable all() {
+    TokenTable table;
+    for (int byte = 0; byte < 256; ++byte) table.tokens.emplace_back(1, static_cast<char>(byte));
+    table.mask = 0;  // no text has this byte
+    table.fingerprint = "bytes";
+    return table;
+  }
+};
+
+std::string name_of(const std::string& path) {
+  const fs::path normal = fs::path(path).lexically_normal();
+  return (normal.has_filename() ? normal : normal.parent_path()).filename().string();
 }
 
-bool TextStream::is(const std::string& path) { return std::filesystem::path(path).extension() == ".txt"; }
+}  // namespace
+
+TextStream::TextStream(std::unique_ptr<const Documents> texts, const Options& options)
+    : texts_(std::move(texts)), length_(options.length), masked_(options.masked) {
+  CHECK(length_ >= 1, "rows of " << length_ << " tokens");
+  if (!options.tokenizer.empty()) tokenizer_ = open_tokenizer(options.tokenizer);
+  tokenize(options.progress);
+  info_.name = name_of(texts_->path());
+  info_.rows = ceil_div(static_cast<int64_t>(count()), length_);
+  std::string made_of = texts_->fingerprint() + "/" + std::to_string(length_);
+  if (tokenizer_) made_of += "/" + (info_.vocab_fingerprint = tokenizer_->fingerprint());
+  info_.fingerprint = sha256_hex(made_of);
+  describe_stream(info_, masked_);
+}
+
+void TextStream::tokenize(const std::function<void(double)>& progress) {
+  static const Bytes kBytes;
+  const Tokenizer& tokenizer = tokenizer_ ? *tokenizer_ : kBytes;
+  info_.vocab_size = tokenizer.size();
+  info_.mask_token = tokenizer.mask();
+  const bool is_one = !texts_->only_text().empty();
+  if (!is_one && tokenizer_) {  // special tokens stand between texts
+    info_.unknown_token = tokenizer.unknown();
+    info_.cls_token = tokenizer.cls();
+    info_.sep_token = tokenizer.sep();
+    info_.special_tokens = tokenizer.specials();
+    if (tokenizer.end() >= 0) info_.special_tokens.push_back(tokenizer.end());
+    std::sort(info_.special_tokens.begin(), info_.special_tokens.end());
+  }
+  if (is_one && !tokenizer_) {
+    bytes_ = texts_->only_text();
+  } else if (texts_->size() >= kKeptFrom) {
+    pack_ = std::make_unique<const TokenPack>(*texts_, tokenizer, progress);
+    tokens_ = pack_->ids();
+  } else {
+    held_ = texts_->ids(tokenizer, 0, texts_->size());
+    tokens_ = held_;
+  }
+  if (count() == 0)
+    throw Error(ErrorCode::config, texts_->path() + " has no tokens",
+                is_one ? "no character of it is in the vocabulary" : "it has no texts, or no character is in the vocabulary",
+                "use another file, column or tokenizer");
+}
 
 int64_t TextStream::tokens(int64_t row, int64_t max_length) const {
   CHECK(row >= 0 && row < info_.rows, "row " << row << " of " << info_.rows);
@@ -70,20 +114,26 @@ std::string TextStream::shown(int64_t row, int64_t max_length) const {
   std::string text;
   for (const int32_t id : columns.ints.at("ids"))
     text += tokenizer_ ? "[" + tokenizer_->token(id) + "]" : std::string(1, static_cast<char>(id < ' ' || id > '~' ? '.' : id));
+  if (masked_) return text + "  ->  masked tokens";
   const std::vector<int32_t>& labels = columns.ints.at("labels");
   return text + "  ->  the next token of " + std::to_string(std::count_if(labels.begin(), labels.end(), [](int32_t l) { return l >= 0; }));
 }
 
 namespace {
 
-bool is_stream(const std::string& path, std::string_view) { return TextStream::is(path); }
+// A folder is one of texts where it has no pictures.
+bool is_stream(const std::string& path, std::string_view) { return fs::path(path).extension() == ".txt" || fs::is_directory(path); }
 
 std::unique_ptr<Dataset> open_stream(const std::string& path, const DataSpec& spec) {
-  return std::make_unique<TextStream>(path, spec.length, spec.vocab, spec.masked, spec.progress);
+  std::unique_ptr<Documents> texts = fs::is_directory(path)                 ? folder_of_texts(path)
+                                     : fs::path(path).extension() == ".txt" ? text_file(path)
+                                                                            : column_of_texts(path, spec.columns, spec.progress);
+  return std::make_unique<TextStream>(std::move(texts),
+                                      TextStream::Options{spec.length, spec.vocab, spec.task == TextTask::masked, spec.progress});
 }
 
 }  // namespace
 
-const Format kStreamFormat = {.is = is_stream, .open = open_stream, .endings = {".txt"}};
+const Format kStreamFormat = {.is = is_stream, .open = open_stream, .endings = {".txt"}, .dev = "validation"};
 
 }  // namespace comera

@@ -35,7 +35,7 @@ constexpr uint64_t kNoSum = 0xcbf29ce484222325u;
 
 }  // namespace
 
-void encode_pieces(const Tokenizer& tokenizer, std::string_view text, int threads,
+void encode_pieces(const Tokenizer& tokenizer, const Documents& texts, int threads,
                    const std::function<void(const std::vector<int32_t>&)>& each, const std::function<void(double)>& progress) {
   const size_t at_once = threads > 0 ? static_cast<size_t>(threads) : std::max(1u, std::thread::hardware_concurrency());
   struct Piece {
@@ -43,15 +43,15 @@ void encode_pieces(const Tokenizer& tokenizer, std::string_view text, int thread
     std::future<std::vector<int32_t>> ids;
   };
   std::deque<Piece> pieces;  // in the making
-  for (size_t begin = 0; begin < text.size() || !pieces.empty();) {
-    while (begin < text.size() && pieces.size() < at_once) {
-      const size_t end = text.size() - begin <= kPiece ? text.size() : tokenizer.cut(text, begin + kPiece);
-      const std::string_view own = text.substr(begin, end - begin);
-      pieces.push_back({end, std::async(std::launch::async, [&tokenizer, own] { return tokenizer.encode(own); })});
+  for (size_t begin = 0; begin < texts.size() || !pieces.empty();) {
+    while (begin < texts.size() && pieces.size() < at_once) {
+      const size_t end = texts.size() - begin <= kPiece ? texts.size() : texts.cut(tokenizer, begin + kPiece);
+      pieces.push_back(
+          {end, std::async(std::launch::async, [&texts, &tokenizer, begin, end] { return texts.ids(tokenizer, begin, end); })});
       begin = end;
     }
     const std::vector<int32_t> ids = pieces.front().ids.get();
-    if (progress) progress(static_cast<double>(pieces.front().end) / static_cast<double>(text.size()));
+    if (progress) progress(static_cast<double>(pieces.front().end) / static_cast<double>(texts.size()));
     pieces.pop_front();
     each(ids);
   }
@@ -81,19 +81,18 @@ bool TokenPack::open(const std::string& packed, const std::string& key, int64_t 
   return true;
 }
 
-TokenPack::TokenPack(const std::string& source, std::string_view text, const std::string& sha, const Tokenizer& tokenizer,
-                     const std::function<void(double)>& progress, int threads) {
-  const std::string key = sha256_hex(sha + "/" + tokenizer.fingerprint());
+TokenPack::TokenPack(const Documents& texts, const Tokenizer& tokenizer, const std::function<void(double)>& progress, int threads) {
+  const std::string key = sha256_hex(texts.fingerprint() + "/" + tokenizer.fingerprint());
   try {
     open_packed(
-        "tokens-" + key.substr(0, 32) + ".pack", source, [&](const std::string& path) { return open(path, key, tokenizer.size()); },
+        "tokens-" + key.substr(0, 32) + ".pack", texts.path(), [&](const std::string& path) { return open(path, key, tokenizer.size()); },
         [&](PackedOutput& out) {
           Head head;
           std::memcpy(head.key, key.data(), sizeof head.key);
           head.sum = kNoSum;
           out.write(&head, sizeof head);
           encode_pieces(
-              tokenizer, text, threads,
+              tokenizer, texts, threads,
               [&](const std::vector<int32_t>& ids) {
                 head.count += static_cast<int64_t>(ids.size());
                 head.sum = sum_of(ids, head.sum);
@@ -105,7 +104,7 @@ TokenPack::TokenPack(const std::string& source, std::string_view text, const std
   } catch (const Error& error) {
     if (error.code() != ErrorCode::storage) throw;
     encode_pieces(
-        tokenizer, text, threads, [&](const std::vector<int32_t>& ids) { held_.insert(held_.end(), ids.begin(), ids.end()); }, progress);
+        tokenizer, texts, threads, [&](const std::vector<int32_t>& ids) { held_.insert(held_.end(), ids.begin(), ids.end()); }, progress);
     ids_ = held_;
   }
 }

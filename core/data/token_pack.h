@@ -1,4 +1,4 @@
-// The ids of a long text: made by several threads, kept in the cache folder and mapped, so that the next start makes none and memory holds
+// The ids of long texts: made by several threads, kept in the cache folder and mapped, so that the next start makes none and memory holds
 // none.
 #pragma once
 #include <cstdint>
@@ -6,25 +6,24 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "core/data/documents.h"
 #include "core/data/mapped_file.h"
 #include "core/data/tokenizer.h"
 
 namespace comera {
 
-// Ids of `text` in pieces, in their order; all together they are those of Tokenizer::encode, whatever the number of threads (0: as many as
-// the machine has). `progress` gets the share that is done, 0..1.
-void encode_pieces(const Tokenizer& tokenizer, std::string_view text, int threads,
+// Ids of all texts in pieces, in their order; the same whatever the number of threads (0: as many as the machine has). `progress` gets the
+// share that is done, 0..1.
+void encode_pieces(const Tokenizer& tokenizer, const Documents& texts, int threads,
                    const std::function<void(const std::vector<int32_t>&)>& each, const std::function<void(double)>& progress = {});
 
 // Immutable after construction; any thread may read.
 class TokenPack {
  public:
-  // `text`, the content of the file `source`, has the sha256 `sha`. Where nothing can be written, the ids are held in memory.
-  TokenPack(const std::string& source, std::string_view text, const std::string& sha, const Tokenizer& tokenizer,
-            const std::function<void(double)>& progress = {}, int threads = 0);
+  // Where nothing can be written, the ids are held in memory. Throws as Documents::ids().
+  TokenPack(const Documents& texts, const Tokenizer& tokenizer, const std::function<void(double)>& progress = {}, int threads = 0);
 
   std::span<const int32_t> ids() const { return ids_; }
   bool mapped() const { return file_ != nullptr; }

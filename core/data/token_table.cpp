@@ -139,6 +139,8 @@ TokenTable TokenReader::finish(const std::string& unknown, const std::string& fi
   named(table_.cls, {"[CLS]", "<s>"});
   named(table_.sep, {"[SEP]", "</s>"});
   named(table_.mask, {"[MASK]", "<mask>"});
+  for (const char* name : {"</s>", "<|endoftext|>", "<|end_of_text|>", "<eos>", "[SEP]"})
+    if (table_.end < 0) table_.end = id_of(name);
   if (!unknown.empty()) table_.unknown = id_of(unknown);
   named(table_.unknown, {"[UNK]", "<unk>"});
   for (const std::vector<Mark>* marks : {&table_.single, &table_.pair})

@@ -31,6 +31,7 @@ struct TokenTable {
   std::vector<AddedToken> added;
   std::vector<Mark> single = {{-1, 0, 0}}, pair = {{-1, 0, 0}, {-1, 1, 1}};
   int32_t pad = -1, unknown = -1, cls = -1, sep = -1, mask = -1;
+  int32_t end = -1;  // of a document
   std::vector<int32_t> specials;  // ascending
   std::string fingerprint;
 };

@@ -79,6 +79,18 @@ std::vector<int32_t> Tokenizer::encode_with_specials(std::string_view first, std
   return ids;
 }
 
+std::vector<int32_t> Tokenizer::document(std::string_view text) const {
+  std::vector<int32_t> ids = encode_with_specials(text);
+  if (table_.single.back().token >= 0) return ids;
+  if (table_.end >= 0) {
+    ids.push_back(table_.end);
+  } else {
+    const std::vector<int32_t> line_end = encode("\n");
+    ids.insert(ids.end(), line_end.begin(), line_end.end());
+  }
+  return ids;
+}
+
 // Before a space or a line end behind a printable ASCII character: a word ends there whatever stands around, and the white space is the
 // right part's. A token that takes the white space behind it, or that has some, would know the difference.
 size_t Tokenizer::cut(std::string_view text, size_t from) const {

@@ -31,6 +31,10 @@ class Tokenizer {
   std::vector<int32_t> encode_with_specials(std::string_view text) const;
   std::vector<int32_t> encode_with_specials(std::string_view first, std::string_view second) const;
 
+  // Ids of one of several texts that stand one behind the other: with the special tokens around, and behind them the end of a text, or a
+  // line end where there is no such token.
+  std::vector<int32_t> document(std::string_view text) const;
+
   int64_t size() const { return static_cast<int64_t>(table_.tokens.size()); }
   const std::string& token(int64_t id) const { return table_.tokens.at(static_cast<size_t>(id)); }
   // -1: there is no such token.
@@ -39,6 +43,7 @@ class Tokenizer {
   int32_t cls() const { return table_.cls; }
   int32_t sep() const { return table_.sep; }
   int32_t mask() const { return table_.mask; }
+  int32_t end() const { return table_.end; }                                // of a text
   const std::vector<int32_t>& specials() const { return table_.specials; }  // ascending
   const std::string& fingerprint() const { return table_.fingerprint; }     // sha256 (hex) of the files
 

@@ -81,7 +81,7 @@ void suit_images(DataSuit& suit, const DatasetInfo& info, bool folder) {
                std::to_string(info.classes) + " classes";
 }
 
-// With the usual names of columns, else with those that the file seems to have.
+// With the usual names of columns, else with those that the file seems to have; texts without a label are for a language model.
 std::unique_ptr<Dataset> open_with_columns(DataSpec& spec, const std::string& file) {
   const std::filesystem::path path = file;
   const bool is_table =
@@ -95,10 +95,22 @@ std::unique_ptr<Dataset> open_with_columns(DataSpec& spec, const std::string& fi
   if (data && (!is_table || data->info().labelled)) return data;
   const std::string name = path.filename().string();
   spec.columns = TextLayout::guess(name, TextFile(file).bytes());
-  if (spec.columns.label.empty())
-    throw Error(ErrorCode::config, name + " has no column with labels", "a label has few different values, each of which comes again",
-                "name it: data.label_column, or train a language model on a .txt file");
+  if (spec.columns.label.empty()) {
+    spec.columns.second.clear();
+    spec.task = TextTask::language;
+  }
   return open_dataset(spec);
+}
+
+// The file, or a folder of text files, which only a language model reads.
+std::string find_file(DataSpec& spec) {
+  try {
+    return find_data_file(spec);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::config) throw;
+    spec.task = TextTask::language;
+    return find_data_file(spec);
+  }
 }
 
 }  // namespace
@@ -107,7 +119,7 @@ DataSuit suit_data(const std::string& path) {
   DataSuit suit;
   suit.sets.push_back(text_set("data.set", path));
   DataSpec spec{.path = path, .assets = assets_folder()};
-  const std::string file = find_data_file(spec);
+  const std::string file = find_file(spec);
   const std::unique_ptr<Dataset> data = open_with_columns(spec, file);
   const DatasetInfo& info = suit.info = data->info();
   if (info.fields.find("pixels")) {
@@ -121,6 +133,12 @@ DataSuit suit_data(const std::string& path) {
   } else {
     suit.preset = "llama-10m";
     suit.about = "a text for a language model";
+    if (!spec.columns.first.empty()) {
+      suit.sets.push_back(text_set("data.text_column", spec.columns.first));
+      suit.about = "texts (" + spec.columns.first + ") for a language model";
+    } else if (std::filesystem::is_directory(file)) {
+      suit.about = "text files for a language model";
+    }
   }
   return suit;
 }

@@ -15,8 +15,7 @@ struct DataSuit {
   std::vector<std::string> more;  // that suit them with the preset: length, epochs, batch, an evaluation an epoch
   std::string about;              // what was found, for people: "8000 texts (description), 8 classes (section)"
 };
-// `path`: a file, a folder or the name of a set. Reads the file once. Throws as open_dataset(), and Error(config) where there is no text or
-// no label.
+// `path`: a file, a folder or the name of a set. Reads the file once. Throws as open_dataset().
 DataSuit suit_data(const std::string& path);
 // Whether the model of a config reads such data, if with other sizes.
 bool takes(const RunConfig& config, const DataSuit& suit);

@@ -85,7 +85,8 @@ DataSpec data_spec(const RunConfig& config) {
   spec.path = config.data.set;
   spec.vocab = config.data.vocab;
   spec.length = config.model.length;
-  spec.masked = config.model.task == "masked";
+  spec.task = text_task(config.model.task);
+  spec.join = config.data.join;
   spec.assets = assets_folder();
   spec.columns = {config.data.text_column, config.data.second_column, config.data.label_column};
   spec.min_count = config.data.min_count;

@@ -203,7 +203,7 @@ TEST(Glue, MaskedRowsNeedNoLabels) {
       "{\"code\": \"def f(x):\\n  return x\", \"label\": \"-\"}\n{\"code\": \"\", \"label\": 1}\n{\"code\": \"the tide\", \"label\": "
       "2.5}\n";
   const std::string path = folder.write("a.jsonl", rows);
-  const auto set = open_dataset({.path = path, .columns = {"code", "", ""}, .masked = true, .assets = test::kAssets});
+  const auto set = open_dataset({.path = path, .columns = {"code", "", ""}, .task = TextTask::masked, .assets = test::kAssets});
   const DatasetInfo& info = set->info();
   EXPECT_EQ(info.rows, 2);
   EXPECT_EQ(info.left_out, 1);

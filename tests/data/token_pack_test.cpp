@@ -45,7 +45,9 @@ class TokenPacks : public testing::Test {
   }
   ~TokenPacks() override { before_.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", before_.c_str(), 1); }
 
-  TokenPack open(const Counting& tokenizer, int threads = 2) const { return {"a.txt", text, sha256_hex(text), tokenizer, {}, threads}; }
+  TokenPack open(const Counting& tokenizer, int threads = 2) const {
+    return {*one_text("a.txt", text, sha256_hex(text)), tokenizer, {}, threads};
+  }
   static Ids ids_of(const TokenPack& pack) { return {pack.ids().begin(), pack.ids().end()}; }
   std::vector<std::filesystem::path> kept() const {
     std::vector<std::filesystem::path> files;
@@ -71,7 +73,7 @@ TEST_F(TokenPacks, AnyNumberOfThreadsGivesTheSameIds) {
     std::vector<double> shares;
     const int before = gpt2.texts;
     encode_pieces(
-        gpt2, all, threads, [&](const Ids& piece) { ids.insert(ids.end(), piece.begin(), piece.end()); },
+        gpt2, *one_text("a.txt", all, ""), threads, [&](const Ids& piece) { ids.insert(ids.end(), piece.begin(), piece.end()); },
         [&](double share) { shares.push_back(share); });
     EXPECT_EQ(gpt2.texts - before, 3) << "pieces";
     EXPECT_EQ(ids, whole);
@@ -137,12 +139,13 @@ TEST_F(TokenPacks, ALongRunningTextIsKept) {
   while (all.size() < (1 << 20)) all += text;
   const std::string path = folder.write("a.txt", all);
   double share = 0;
-  const TextStream stream(path, 50, (test::tokenizers() / "gpt2").string(), false, [&](double now) { share = now; });
+  const std::string tokenizer = (test::tokenizers() / "gpt2").string();
+  const TextStream stream(text_file(path), {.length = 50, .tokenizer = tokenizer, .progress = [&](double now) { share = now; }});
   EXPECT_EQ(share, 1);
   EXPECT_EQ(kept().size(), 1u);
-  const TextStream again(path, 50, (test::tokenizers() / "gpt2").string(), false, [&](double) { FAIL() << "tokenized again"; });
+  const TextStream again(text_file(path), {.length = 50, .tokenizer = tokenizer, .progress = [&](double) { FAIL() << "tokenized again"; }});
   EXPECT_EQ(again.info().rows, stream.info().rows);
-  const TextStream brief(folder.write("b.txt", text), 50, (test::tokenizers() / "gpt2").string());
+  const TextStream brief(text_file(folder.write("b.txt", text)), {.length = 50, .tokenizer = tokenizer});
   EXPECT_EQ(kept().size(), 1u) << "of a short text none is kept";
 }
 

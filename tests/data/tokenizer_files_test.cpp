@@ -1,7 +1,6 @@
 // Tokenizers as files: against the tokenizers library (tests/golden_models/tokenizers), and files that are wrong.
 #include <functional>
 
-#include "core/data/text_stream.h"
 #include "core/data/words.h"
 #include "tests/data/tokenizers.h"
 
@@ -318,50 +317,6 @@ TEST(TokenizerFiles, LongAndShortWordsAreMergedTheSame) {
     if (length % 3 == 2) want += "h|";
     EXPECT_EQ(text, want);
   }
-}
-
-TEST(TextStream, TokensOfATokenizerOrBytes) {
-  const Folder folder;
-  const std::string text = "the other day and the next one", path = folder.write("a.txt", text);
-  const std::string vocabulary = (tokenizers() / "gpt2" / "tokenizer.json").string();
-  const Ids ids = open_tokenizer(vocabulary)->encode(text);
-  ASSERT_GT(ids.size(), 4u);
-  ASSERT_LT(ids.size(), text.size());
-  const TextStream tokens(path, 3, vocabulary), bytes(path, 7);
-  EXPECT_EQ(tokens.info().vocab_size, 420);
-  EXPECT_EQ(bytes.info().vocab_size, 256);
-  EXPECT_NE(tokens.info().fingerprint, bytes.info().fingerprint);
-  const auto check = [](const TextStream& stream, const Ids& all, int64_t length) {
-    Columns row;
-    Ids seen, labels;
-    for (int64_t i = 0; i < stream.info().rows; ++i) {
-      stream.read(i, length, row);
-      EXPECT_EQ(stream.tokens(i, length), static_cast<int64_t>(row.ints.at("ids").size()));
-      EXPECT_EQ(stream.tokens(i, 2), std::min<int64_t>(2, stream.tokens(i, length)));
-      seen.insert(seen.end(), row.ints.at("ids").begin(), row.ints.at("ids").end());
-      labels.insert(labels.end(), row.ints.at("labels").begin(), row.ints.at("labels").end());
-    }
-    EXPECT_EQ(seen, all);
-    Ids next(all.begin() + 1, all.end());
-    next.push_back(-1);
-    EXPECT_EQ(labels, next);
-  };
-  check(tokens, ids, 3);
-  check(bytes, {text.begin(), text.end()}, 7);
-}
-
-TEST(TextStream, WordPieceForAMaskedModelHasSegments) {
-  const Folder folder;
-  const std::string text = "The tide was low. The tide will rise!", path = folder.write("a.txt", text);
-  const TextStream stream(path, 100, test::kVocab, true);
-  EXPECT_EQ(stream.info().mask_token, 103);
-  ASSERT_TRUE(stream.info().fields.find("segments"));
-  Columns row;
-  stream.read(0, 100, row);
-  EXPECT_EQ(row.ints.at("ids"), test::tokenizer()->encode(text));
-  EXPECT_EQ(row.ints.at("segments"), Ids(row.ints.at("ids").size(), 0));
-  EXPECT_EQ(TextStream(path, 100, test::kVocab).info().fingerprint, stream.info().fingerprint);
-  EXPECT_FALSE(TextStream(path, 100, test::kVocab).info().fields.find("segments"));
 }
 
 }  // namespace

@@ -69,7 +69,22 @@ TEST(DataSuit, ImagesAndRunningText) {
   EXPECT_EQ(load_config(text.preset, text.sets).data.set, folder.file("train.txt"));
 }
 
-TEST(DataSuit, WhatHasNoLabelSaysSo) {
+TEST(DataSuit, TextsWithoutLabelsAreForALanguageModel) {
+  const test::Folder folder;
+  std::string rows = "id,body\n";
+  for (int i = 0; i < 200; ++i) rows += std::to_string(i) + ",the text of row " + std::to_string(i * 7919 % 1000) + "\n";
+  const DataSuit table = suit_data(write(folder, "a.csv", rows));
+  EXPECT_EQ(table.preset, "llama-10m");
+  EXPECT_EQ(table.about, "texts (body) for a language model");
+  EXPECT_EQ(trained(table).data.text_column, "body");
+  std::filesystem::create_directory(folder.file("src"));
+  for (const char* name : {"src/a.py", "src/b.py"}) write(folder, name, rows);
+  const DataSuit files = suit_data(folder.file("src"));
+  EXPECT_EQ(files.about, "text files for a language model");
+  trained(files);
+}
+
+TEST(DataSuit, WhatCannotBeReadSaysSo) {
   const test::Folder folder;
   const auto refused = [&](const std::string& path) {
     try {
@@ -79,7 +94,8 @@ TEST(DataSuit, WhatHasNoLabelSaysSo) {
     }
     return std::string();
   };
-  EXPECT_EQ(refused(write(folder, "a.csv", "note,number\na b c,1\nd e f,2\n")), "a.csv has no column with labels");
+  std::filesystem::create_directory(folder.file("empty"));
+  EXPECT_EQ(refused(folder.file("empty")), folder.file("empty") + " has no split 'train'");
   EXPECT_NE(refused(folder.file("nothing.csv")).find("there is no data at"), std::string::npos);
 }
 

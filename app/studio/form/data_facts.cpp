@@ -4,7 +4,6 @@
 
 #include "core/base/error.h"
 #include "core/config/config.h"
-#include "core/data/datasets.h"
 
 namespace comera::studio {
 namespace {
@@ -23,8 +22,12 @@ DataFacts read_data_facts(const DataQuestion& question) {
   DataFacts facts;
   facts.of = question;
   try {
-    const auto data = open_dataset(
-        {.path = question.set, .vocab = question.vocab, .columns = question.columns, .masked = question.masked, .assets = assets_folder()});
+    const auto data = open_dataset({.path = question.set,
+                                    .vocab = question.vocab,
+                                    .columns = question.columns,
+                                    .task = question.task,
+                                    .join = question.join,
+                                    .assets = assets_folder()});
     const DatasetInfo& info = data->info();
     facts.info = info;
     facts.text = info.fields.has_tokens();

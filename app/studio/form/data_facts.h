@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "core/data/dataset.h"
-#include "core/data/text_lines.h"
+#include "core/data/datasets.h"
 
 namespace comera::studio {
 
 struct DataQuestion {
   std::string set, vocab;  // as in the config, as are
   ColumnNames columns = {};
-  bool masked = false;  // for a masked language model
+  TextTask task = TextTask::classification;
+  bool join = false;
   bool operator==(const DataQuestion&) const = default;
 };
 

@@ -253,7 +253,8 @@ void form_changed(UiState& ui, const std::string& path) {
   const DataQuestion data{form.config.data.set,
                           form.config.data.vocab,
                           {form.config.data.text_column, form.config.data.second_column, form.config.data.label_column},
-                          form.config.model.task == "masked"};
+                          text_task(form.config.model.task),
+                          form.config.data.join};
   if (data == form.data_wanted) return;
   form.data_wanted = data;
   if (!data.set.empty() && !form.facts()) form.data_reader->ask(data);
