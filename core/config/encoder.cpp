@@ -17,7 +17,14 @@ void EncoderConfig::fields(FieldVisitor& v) {
   v.field("d_ff", d_ff, {.title = "Feed-forward width (d_ff)", .help = "width of the feed-forward hidden layer", .range = {1, 65536}});
   v.field("vocab", vocab, {.title = "Vocabulary size", .help = "vocabulary size", .range = {1, 10000000}});
   v.field("positions", positions,
-          {.title = "Positions", .help = "rows of the position embedding; at least model.length", .range = {1, 65536}});
+          {.title = "Positions",
+           .help = "rows of the position embedding; at least model.length",
+           .range = {1, 65536},
+           .when = {"model.encoder.rotary", {"false"}}});
+  v.field("rotary", rotary,
+          {.title = "Rotary positions",
+           .help = "queries and keys are rotated by angles in proportion to their position (base 10,000); false: a position embedding",
+           .more = "Attention learns distances between tokens faster."});
   v.field("segments", segments,
           {.title = "Segments",
            .help = "rows of the segment embedding; text uses 0 and 1; 1: the same row for all tokens; 0: none",
@@ -25,13 +32,19 @@ void EncoderConfig::fields(FieldVisitor& v) {
   v.field("first_position", first_position,
           {.title = "First position",
            .help = "row of the position embedding that a sequence begins with (RoBERTa: behind the padding's)",
-           .range = {0, 65536}});
+           .range = {0, 65536},
+           .when = {"model.encoder.rotary", {"false"}}});
   v.field("dropout", dropout, {.title = "Dropout", .help = "dropout of embeddings, residual branches and classifier", .range = {0, 0.95}});
   v.field("attention_dropout", attention_dropout,
           {.title = "Attention dropout", .help = "dropout of attention probabilities", .range = {0, 0.95}});
+  v.field("embedding_std", embedding_std,
+          {.title = "Embedding std",
+           .help = "initial standard deviation of token embeddings; 0: 1, with a tied head 1 / sqrt(d_model)",
+           .more = "The norm behind embeddings makes their size irrelevant, but at the same learning rate small ones change faster.",
+           .range = {0, 10}});
   v.field("position_std", position_std,
           {.title = "Position-embedding std",
-           .help = "initial standard deviation of position and segment embeddings (token embeddings: 1)",
+           .help = "initial standard deviation of position and segment embeddings, as a multiple of the token embeddings'",
            .range = {0, 10}});
   v.field("norm", norm,
           {.title = "Norm",
@@ -56,7 +69,7 @@ bool EncoderConfig::check(const ModelConfig& model, Problems& problems) {
   sizes &= problems.at_least(config.d_model, 1, "encoder.d_model");
   sizes &= problems.at_least(config.d_ff, 1, "encoder.d_ff");
   sizes &= problems.at_least(config.vocab, 1, "encoder.vocab");
-  if (config.positions < model.length + config.first_position)
+  if (!config.rotary && config.positions < model.length + config.first_position)
     problems.add("encoder.positions",
                  config.first_position == 0
                      ? "must be at least model.length " + std::to_string(model.length) + ", is " + std::to_string(config.positions)
@@ -66,6 +79,9 @@ bool EncoderConfig::check(const ModelConfig& model, Problems& problems) {
   if (sizes && config.d_model % config.heads != 0)
     problems.add("encoder.heads", "must divide d_model " + std::to_string(config.d_model) + ", is " + std::to_string(config.heads),
                  "every head has d_model / heads features");
+  else if (sizes && config.rotary && config.d_model / config.heads % 2 != 0)
+    problems.add("encoder.heads", "d_model / heads must be even with rotary positions, is " + std::to_string(config.d_model / config.heads),
+                 "features are rotated in pairs");
   return sizes;
 }
 

@@ -1,6 +1,8 @@
-// The published text classifier (METHODS.md 1.3): token (TTM), position and segment embeddings, post-norm encoder
-// blocks, then a linear layer, tanh and a head on the first token. Letters: T tokens, S sequences, D d_model.
+// Text encoders (METHODS.md 1.3): token (TTM), position and segment embeddings or rotary positions, and post-norm blocks. For classes a
+// linear layer, tanh and a head on the first token follow; for masked tokens a head on each (METHODS.md 22). Letters: T tokens, S
+// sequences, D d_model.
 #include <cmath>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/layers/blocks.h"
@@ -14,13 +16,20 @@ namespace {
 
 NormKind norm_of(const EncoderConfig& config) { return config.norm == "rms" ? NormKind::rms : NormKind::layer; }
 
+// A table that is the head too begins with logits of about 1.
+double table_std(const EncoderConfig& config, bool tied) {
+  if (config.embedding_std > 0) return config.embedding_std;
+  return tied ? 1 / std::sqrt(static_cast<double>(config.d_model)) : 1;
+}
+
 // Token + position + segment, norm, dropout. `std` scales the initial values of all tables alike, so the norm takes it away.
 class Embeddings final : public Remake {
  public:
   Embeddings(const EncoderConfig& config, LayerFactory& factory, double std)
       : token_(factory.embedding("emb.token", config.vocab, config.d_model, std)),
-        position_(factory.params().add("emb.position", {config.positions, config.d_model}, ParamKind::table, ParamGroup::rest,
-                                       {Init::normal, std * config.position_std})),
+        position_(config.rotary ? nullptr
+                                : &factory.params().add("emb.position", {config.positions, config.d_model}, ParamKind::table,
+                                                        ParamGroup::rest, {Init::normal, std * config.position_std})),
         first_position_(config.first_position),
         segment_(config.segments > 0 ? &factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table,
                                                              ParamGroup::rest, {Init::normal, std * config.position_std})
@@ -32,10 +41,12 @@ class Embeddings final : public Remake {
     positions_ = batch.at("positions");
     if (by_field()) segments_ = batch.at("segments");
     Tensor sum = token_->forward(ctx, batch.at("ids"));
-    token_maker_ = ctx.stash.maker(sum);
-    ctx.stash.overwritten(sum);
-    add_others(ctx, sum);
-    if (token_maker_) ctx.stash.offer(sum, *this);
+    if (position_ || segment_) {
+      token_maker_ = ctx.stash.maker(sum);
+      ctx.stash.overwritten(sum);
+      add_others(ctx, sum);
+      if (token_maker_) ctx.stash.offer(sum, *this);
+    }
     return dropout_.forward(ctx, norm_.forward(ctx, std::move(sum), {}, {}));
   }
 
@@ -49,11 +60,11 @@ class Embeddings final : public Remake {
   void backward(Ctx& ctx, Tensor dy) {
     dy = dropout_.backward(ctx, std::move(dy));
     Tensor dsum = norm_.backward(ctx, std::move(dy), false, {}).first;
-    if (position_.trainable) {
-      Tensor dtable = grad_room(ctx, position_);
+    if (position_ && position_->trainable) {
+      Tensor dtable = grad_room(ctx, *position_);
       if (first_position_ > 0) ctx.ops.fill(dtable.rows(0, first_position_), 0);
       ctx.ops.scatter_rows(used(dtable), dsum, positions_);
-      grad_ready(ctx, position_, std::move(dtable));
+      grad_ready(ctx, *position_, std::move(dtable));
     }
     if (segment_ && segment_->trainable) {
       Tensor dtable = grad_room(ctx, *segment_);
@@ -69,7 +80,7 @@ class Embeddings final : public Remake {
  private:
   bool by_field() const { return segment_ && segment_->shape[0] > 1; }
   void add_others(Ctx& ctx, const Tensor& sum) const {
-    ctx.ops.gather_rows(sum, used(numbers_of(ctx, position_)), positions_, true);
+    if (position_) ctx.ops.gather_rows(sum, used(numbers_of(ctx, *position_)), positions_, true);
     if (by_field()) {
       ctx.ops.gather_rows(sum, numbers_of(ctx, *segment_), segments_, true);
     } else if (segment_) {  // one row for all
@@ -82,7 +93,7 @@ class Embeddings final : public Remake {
   Tensor used(const Tensor& table) const { return table.rows(first_position_, table.size(0) - first_position_); }
 
   std::unique_ptr<Layer> token_;
-  Param& position_;
+  Param* const position_;  // null: rotary positions
   const int64_t first_position_;
   Param* const segment_;  // null: none
   Norm norm_;
@@ -97,15 +108,18 @@ std::unique_ptr<Layer> feed_forward(const std::string& name, const EncoderConfig
                               {.name = name + ".out", .in = config.d_ff, .out = config.d_model, .kind = LinearKind::ffn_out});
 }
 
-std::unique_ptr<Layer> encoder_block(const std::string& name, const EncoderConfig& config, LayerFactory& factory) {
+std::unique_ptr<Layer> encoder_block(const std::string& name, const EncoderConfig& config, Rotary* rotary, LayerFactory& factory) {
+  const AttentionSpec attention{.features = config.d_model,
+                                .heads = config.heads,
+                                .dropout = config.attention_dropout,
+                                .keep_probabilities = config.keep_probabilities,
+                                .rotary = rotary};
   const auto residual = [&](const char* part, std::unique_ptr<Layer> inner) {
     return std::make_unique<ResidualNorm>(name + part, std::move(inner), config.d_model, config.norm_eps, config.dropout, factory,
                                           norm_of(config));
   };
-  auto attention = std::make_unique<SelfAttention>(name + ".attn", config.d_model, config.heads, config.attention_dropout,
-                                                   config.keep_probabilities, factory);
   auto block = std::make_unique<Chain>();
-  block->add(residual(".attn", std::move(attention)));
+  block->add(residual(".attn", std::make_unique<SelfAttention>(name + ".attn", attention, factory)));
   block->add(residual(".ffn", feed_forward(name + ".ffn", config, factory)));
   return block;
 }
@@ -113,16 +127,30 @@ std::unique_ptr<Layer> encoder_block(const std::string& name, const EncoderConfi
 // Embeddings and blocks: (T, D) of a batch.
 class EncoderBody {
  public:
-  EncoderBody(const EncoderConfig& config, LayerFactory& factory, double table_std = 1) : embeddings_(config, factory, table_std) {
+  EncoderBody(const EncoderConfig& config, LayerFactory& factory, bool tied = false)
+      : embeddings_(config, factory, table_std(config, tied)), rotary_(kRotaryBase, config.d_model / config.heads), turns_(config.rotary) {
     std::vector<std::unique_ptr<Layer>> blocks;
-    for (int64_t i = 0; i < config.layers; ++i) blocks.push_back(encoder_block("enc" + std::to_string(i), config, factory));
+    for (int64_t i = 0; i < config.layers; ++i)
+      blocks.push_back(encoder_block("enc" + std::to_string(i), config, turns_ ? &rotary_ : nullptr, factory));
     add_blocks(blocks_, std::move(blocks), factory.checkpoint_every);
   }
-  Tensor forward(Ctx& ctx, const DeviceBatch& batch) { return blocks_.forward(ctx, embeddings_.forward(ctx, batch)); }
-  void backward(Ctx& ctx, Tensor dx) { embeddings_.backward(ctx, blocks_.backward(ctx, std::move(dx))); }
+  Tensor forward(Ctx& ctx, const DeviceBatch& batch) {
+    if (turns_) rotary_.begin(ctx, batch.at("positions"));
+    Tensor x = blocks_.forward(ctx, embeddings_.forward(ctx, batch));
+    if (!ctx.training) rotary_.end();
+    return x;
+  }
+  void backward(Ctx& ctx, Tensor dx) {
+    dx = blocks_.backward(ctx, std::move(dx));
+    rotary_.end();
+    embeddings_.backward(ctx, std::move(dx));
+  }
 
  private:
+  static constexpr double kRotaryBase = 10000;
   Embeddings embeddings_;
+  Rotary rotary_;
+  const bool turns_;
   Chain blocks_;
 };
 
@@ -159,13 +187,10 @@ class EncoderClassifier final : public Model {
   int64_t tokens_ = 0;
 };
 
-// A table that is the head too begins with logits of about 1.
-double table_std(const EncoderConfig& config) { return config.tied ? 1 / std::sqrt(static_cast<double>(config.d_model)) : 1; }
-
 // A masked language model (METHODS.md 22): a linear layer, its activation, a norm and the logits of each token that counts (C, V).
 class MaskedEncoder final : public Model {
  public:
-  MaskedEncoder(const ModelConfig& model, LayerFactory& factory) : body_(model.encoder, factory, table_std(model.encoder)) {
+  MaskedEncoder(const ModelConfig& model, LayerFactory& factory) : body_(model.encoder, factory, model.encoder.tied) {
     const EncoderConfig& config = model.encoder;
     first_.add(factory.linear("masked.fc", config.d_model, config.d_model, LinearKind::classifier));
     first_.add(std::make_unique<ActivationLayer>(activation_of(config.activation), "masked.activation", config.d_model, factory));
@@ -238,7 +263,7 @@ void EncoderConfig::batch_fields(const ModelConfig& config, BatchLayout& layout)
                 .hint = "the model needs more segments"});
   layout.add({.name = "positions",
               .per = Per::token,
-              .high = encoder.positions - encoder.first_position,
+              .high = encoder.rotary ? std::numeric_limits<int32_t>::max() : encoder.positions - encoder.first_position,
               .collated = true,
               .title = "position",
               .hint = "the model needs more positions"});

@@ -328,12 +328,13 @@ std::string architecture_of(const ModelConfig& model) {
   if (model.kind == "decoder" && is_llama(model.decoder)) return "LlamaForCausalLM";
   if (model.kind == "decoder" && is_gpt2(model.decoder)) return "GPT2LMHeadModel";
   const EncoderConfig& e = model.encoder;
-  if (model.kind == "encoder" && model.task == "masked" && e.norm == "layer") {
+  const bool published = model.kind == "encoder" && e.norm == "layer" && !e.rotary;
+  if (published && model.task == "masked") {
     if (e.segments >= 2 && e.first_position == 0) return "BertForMaskedLM";
     if (e.segments == 1 && e.first_position > 0) return "RobertaForMaskedLM";
   }
   if (model.kind == "vit" && model.task == "classification") return "ViTForImageClassification";
-  if (model.kind == "encoder" && model.task == "classification" && e.norm == "layer") {
+  if (published && model.task == "classification") {
     if (e.segments >= 2 && e.first_position == 0 && e.classifier_activation == "tanh") return "BertForSequenceClassification";
     if (e.segments == 1 && e.first_position > 0 && e.classifier_activation == "tanh") return "RobertaForSequenceClassification";
     // Its epsilon is fixed in the library.

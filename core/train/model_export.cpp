@@ -78,9 +78,9 @@ void export_model(const std::string& path, const std::string& output, ExportName
   const SafetensorsFile file(path);
   const Json metadata = checkpoint_metadata(file);
   const RunConfig config = config_from_json(metadata.at("config"), path);
-  if (names == ExportNames::official && config.model.encoder.norm != "layer")
-    throw Error(ErrorCode::config, "the model has no counterpart among the published ones", "its norms are not layer norms",
-                "leave out --names official");
+  if (names == ExportNames::official && (config.model.encoder.norm != "layer" || config.model.encoder.rotary))
+    throw Error(ErrorCode::config, "the model has no counterpart among the published ones",
+                "its norms are not layer norms, or its positions are rotary", "leave out --names official");
   const std::unique_ptr<Device> device = open_device("cpu");
   Engine engine(config, *device);
   engine.allocate();

@@ -43,6 +43,21 @@ TEST(Encoder, GradientsWithRmsNorms) {
   }
 }
 
+TEST(Encoder, GradientsWithRotaryPositions) {
+  for (const bool tensorise : {false, true})
+    for (const int64_t segments : {0, 2}) {
+      ModelConfig config = toy_encoder(0.2);
+      config.encoder.rotary = true;
+      config.encoder.segments = segments;
+      config.encoder.embedding_std = 0.7;
+      Net net(config, tensorise);
+      shake(net);
+      EXPECT_EQ(net.rig.params.find("emb.position"), nullptr);
+      net.put(lay_out(some_rows(kLengths, 20, 3), 17, 6, true));
+      check_directions(net.rig, net.probe(), {.tolerance = 1e-9, .directions = 1});
+    }
+}
+
 // The loss the engine minimises: cross-entropy and the rank penalty.
 TEST(Encoder, GradientsOfTheWholeLoss) {
   Net net(toy_encoder(0.1), true);

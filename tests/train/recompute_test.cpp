@@ -89,6 +89,13 @@ TEST(RecomputeRmsNorm, TrainsAsIfAllWereKept) {
   std::filesystem::remove(other);
 }
 
+TEST(RecomputeRotaryEncoder, TrainsAsIfAllWereKept) {
+  RunConfig config = scripted(text_config());
+  config.model.encoder.rotary = true;
+  config.model.encoder.segments = 0;
+  expect_the_same_recomputed(config, 2);
+}
+
 TEST(RecomputePatches, TrainAsIfAllWereKept) { expect_the_same_recomputed(scripted(patches_config()), 2); }
 
 // Batch norm counts a batch once, also where its block is computed twice.
