@@ -33,10 +33,10 @@ ROWS = {  # preset, score, shown as; name: method and settings
         "LoRA": ("lora", []),
     }),
     "code": ("codebert-python", "val_loss", "Validation loss of masked tokens", {
-        "CoMERA": ("", ["train.steps=1500"]),
-        "dense AdamW": ("adamw", ["train.steps=1500"]),
-        "dense COAP": ("coap", ["train.steps=1500"]),
-        "dense 8-bit Adam": ("adam8bit", ["train.steps=1500"]),
+        "CoMERA": ("", []),
+        "dense AdamW": ("adamw", ["train.lr=0.0005"]),
+        "dense COAP": ("coap", ["train.lr=0.0005"]),
+        "dense 8-bit Adam": ("adam8bit", ["train.lr=0.0005"]),
     }),
 }
 
