@@ -101,8 +101,8 @@ int check(const Context& context, const DataSpec& spec) {
                 {"tables", report.info.tables}});
     return 0;
   }
-  std::vector<std::vector<std::string>> rows = {
-      {"file", report.path}, {"rows", thousands(static_cast<double>(report.info.rows))}, {"classes", classes_text}};
+  std::vector<std::vector<std::string>> rows = {{"file", report.path}, {"rows", thousands(static_cast<double>(report.info.rows))}};
+  if (!classes_text.empty()) rows.push_back({"classes", classes_text});
   if (report.info.left_out > 0) rows.push_back({"rows left out", thousands(static_cast<double>(report.info.left_out))});
   if (report.info.fields.has_tokens()) {
     rows.push_back({"tokens per row", std::to_string(report.shortest) + " to " + std::to_string(report.longest) + ", median " +

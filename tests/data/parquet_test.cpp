@@ -137,6 +137,16 @@ TEST_F(ParquetRead, ItIsTheSameSetAsItsRowsAsJsonl) {
   }
 }
 
+TEST_F(ParquetRead, AColumnIsJoinedAsOfAJsonlFile) {
+  const auto joined = [](const std::string& path) {
+    return open_dataset({.path = path, .columns = {"sentence1", "", ""}, .task = TextTask::language, .assets = test::kAssets});
+  };
+  const auto set = joined(kParquet + "/pairs.parquet");
+  const auto rows = joined(folder_.write("pairs.jsonl", std::string(TextFile(kParquet + "/pairs.parquet").bytes())));
+  EXPECT_TRUE(set->shown(0, 12).starts_with("row 0.row 1.")) << set->shown(0, 12);
+  EXPECT_EQ(set->info().fingerprint, rows->info().fingerprint);
+}
+
 TEST_F(ParquetRead, EachTypeIsWrittenAsText) {
   const TextFile file(kParquet + "/types.parquet");
   EXPECT_EQ(file.bytes(),
