@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/data/criteo_pack.h"
 #include "core/data/datasets.h"
+#include "core/data/documents.h"
 #include "core/data/mapped_file.h"
 #include "core/data/parquet.h"
 #include "core/data/text_lines.h"
@@ -47,7 +48,8 @@ FileKind kind_of_folder(const std::string& path) {
   } catch (const Error&) {
   }
   if (is_model_folder(path)) return FileKind::weights;
-  return has_events(path, 1) ? FileKind::events : FileKind::folder;
+  if (has_events(path, 1)) return FileKind::events;
+  return is_folder_of_texts(path) ? FileKind::data : FileKind::folder;
 }
 
 // IDX header: unsigned bytes in three dimensions are images.
@@ -104,12 +106,22 @@ bool is_clicks(const std::string& path) {
   }
 }
 
-// Columns of any name and a row, which the form of a new run then asks for.
-bool has_columns(const std::string& path, std::string_view head) {
+bool is_running_text(const std::string& path, std::string_view head) {
+  return fs::path(path).extension() == ".txt" && !head.empty() && head.find('\0') == std::string_view::npos;
+}
+
+// Columns of any name and a row, which the form of a new run then asks for. A row may be as long as a text.
+bool has_columns(const std::string& path) {
   const std::string end = fs::path(path).extension().string();
-  const std::string_view first = head.substr(0, head.find('\n'));
-  const bool has_row = first.size() + 1 < head.substr(0, head.find('\0')).size();
-  if (!has_row) return false;
+  if (end != ".csv" && end != ".tsv" && end != ".jsonl") return false;
+  std::unique_ptr<const MappedFile> file;
+  try {
+    file = std::make_unique<const MappedFile>(path);
+  } catch (const Error&) {
+    return false;
+  }
+  const std::string_view bytes = file->bytes(), first = bytes.substr(0, bytes.find('\n'));
+  if (first.find('\0') != std::string_view::npos || first.size() + 1 >= bytes.size()) return false;
   if (end == ".csv") return first.find_first_of(",;") != std::string_view::npos && std::count(first.begin(), first.end(), '"') % 2 == 0;
   return (end == ".tsv" && first.find('\t') != std::string_view::npos) || (end == ".jsonl" && first.starts_with("{"));
 }
@@ -131,7 +143,7 @@ FileKind kind_of_file(const std::string& path) {
   if (head.starts_with("PAR1") && is_parquet(path)) return FileKind::data;
   if (looks_like_tfevents(path)) return FileKind::events;
   if (is_table(head)) return FileKind::table;
-  if (is_texts(path) || has_columns(path, head) || is_clicks(path)) return FileKind::data;
+  if (is_texts(path) || has_columns(path) || is_clicks(path) || is_running_text(path, head)) return FileKind::data;
   return is_json(head) ? FileKind::config : FileKind::other;
 }
 

@@ -11,7 +11,7 @@ enum class FileKind {
   weights,  // safetensors, or a folder of the transformers library
   events,   // TensorBoard event files: a file, or a folder that has such files in it or one level below
   table,    // CSV with a column `step`
-  data,     // data set: TSV, JSONL, Parquet or IDX (plain or gzip), or a folder with one
+  data,     // data set: text (.txt), CSV, TSV, JSONL, Parquet or IDX (plain or gzip), or a folder with one, or of text files
   folder,   // other folder
   other
 };

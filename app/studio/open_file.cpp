@@ -159,7 +159,7 @@ void open_as(UiState& ui, const OpenAnswer& answer) {
       return import_next(ui, path, ImportAs::curves);
     case FileKind::data:
     case FileKind::folder:
-      return refuse(name + " is a folder without a data set or event files");
+      return refuse(name + " is a folder without a data set, texts or event files");
     case FileKind::other:
     case FileKind::missing:
       return refuse(name + " is not a database of runs, config, checkpoint, event file, CSV with a column step, or data set");

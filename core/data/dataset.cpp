@@ -42,7 +42,7 @@ void describe_texts(DatasetInfo& info, bool masked) {
 }
 
 void describe_stream(DatasetInfo& info, bool masked) {
-  info.holds = "a text";
+  info.holds = kJoinedTexts;
   info.fields = {};
   const std::string about = "the data set has " + std::to_string(info.vocab_size) + " different tokens";
   info.fields.add({.name = "ids", .per = Per::token, .high = info.vocab_size, .spread = true, .about = about});

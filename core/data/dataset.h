@@ -12,7 +12,7 @@ namespace comera {
 
 struct DatasetInfo {
   std::string name;        // file or set name, for people
-  const char* holds = "";  // "text", "images", "a text", for people
+  const char* holds = "";  // "text", "images", kJoinedTexts, for people
   BatchLayout fields;      // that it fills, each with the range of its values
   int64_t rows = 0;
   int64_t classes = 0;
@@ -35,8 +35,9 @@ struct DatasetInfo {
 // token's, -1 until tokens are masked.
 void describe_texts(DatasetInfo& info, bool masked = false);
 void describe_images(DatasetInfo& info);
-// A text in pieces, for language models: `ids` and `labels`, which are the next tokens (i32 a token; -1: none). `masked`: also `segments`,
-// all 0.
+inline constexpr const char* kJoinedTexts = "joined texts";  // DatasetInfo::holds of them
+// Joined texts in pieces, for language models: `ids` and `labels`, which are the next tokens (i32 a token; -1: none). `masked`: also
+// `segments`, all 0.
 void describe_stream(DatasetInfo& info, bool masked = false);
 
 class Dataset {

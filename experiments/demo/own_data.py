@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A walk with data that the program has not seen: a CSV and a JSONL file are dropped onto the window (XDND, by python-xlib), and trained. Prints a
+"""A walk with data that the program has not seen: files and folders are dropped onto the window (XDND, by python-xlib), and trained. Prints a
 table; a picture of every stop is in build/screenshots (own-data-*.png).
 
     pip install python-xlib
-    python3 experiments/demo/own_data.py CSV JSONL"""
+    python3 experiments/demo/own_data.py CSV JSONL FOLDER ..."""
 import pathlib
 import sys
 import time
@@ -14,7 +14,7 @@ from driver import WindowTest, until  # noqa: E402
 from Xlib import X, Xatom, display as xdisplay  # noqa: E402
 from Xlib.protocol import event as xevent  # noqa: E402
 
-FILES = [pathlib.Path(word).resolve() for word in sys.argv[1:3]]
+FILES = [pathlib.Path(word).resolve() for word in sys.argv[1:]]
 
 
 def drop(name, window, path, at=(600, 400)):
@@ -54,7 +54,7 @@ def drop(name, window, path, at=(600, 400)):
 
 class OwnData(WindowTest):
     def test_from_a_drop_to_a_trained_model(self):
-        studio = self.open("--set", "train.threads=1", "--set", "train.epochs=3")
+        studio = self.open("--set", "train.threads=1", "--set", "train.epochs=3", "--set", "train.steps=200", "--set", "train.eval_every=100")
         studio.see("Run the demo")
         for number, path in enumerate(FILES):
             began = time.monotonic()
@@ -70,12 +70,16 @@ class OwnData(WindowTest):
             until(lambda: self.run_row(run)["status"] in ("finished", "failed", "diverged"), "the end of the run", 600)
             studio.picture(f"own-data-{number}-trained")
             row = self.run_row(run)
-            accuracy = list(self.metric(run, "val_accuracy").values())
-            config = row["config"]
-            print(f"| {path.name} | {filled:.1f} | {config['data']['text_column']}, {config['data']['label_column']}, {config['model']['classes']} classes, length "
-                  f"{config['model']['length']} | {row['status']}, {row['step']} steps | {', '.join(f'{100 * a:.1f}' for a in accuracy)} % |", flush=True)
+            data, model = row["config"]["data"], row["config"]["model"]
+            found = f"text {data['text_column'] or '(files)'}, length {model['length']}"
+            if model["task"] == "language":
+                scores = "perplexity " + ", ".join(f"{value:.1f}" for value in self.metric(run, "val_perplexity").values())
+            else:
+                found += f", label {data['label_column']}, {model['classes']} classes"
+                scores = "accuracy " + ", ".join(f"{100 * value:.1f}" for value in self.metric(run, "val_accuracy").values()) + " %"
+            print(f"| {path.name} | {filled:.1f} | {model['task']}, {found} | {row['status']}, {row['step']} steps | {scores} |", flush=True)
 
 
 if __name__ == "__main__":
-    print("| file | drop to form, s | found | run | validation accuracy by epoch |\n|---|---|---|---|---|", flush=True)
+    print("| dropped | drop to form, s | found | run | validation |\n|---|---|---|---|---|", flush=True)
     unittest.main(argv=[sys.argv[0]], verbosity=0)

@@ -89,21 +89,25 @@ class DroppedFiles : public Clicked {
 };
 
 TEST_F(DroppedFiles, AreToldByTheirContent) {
-  for (const auto& [name, bytes, kind] : {std::tuple<const char*, std::string, FileKind>{"a.tsv", kTsv, FileKind::data},
-                                          {"without_ending", kTsv, FileKind::data},
-                                          {"a.jsonl", kJsonl, FileKind::data},
-                                          {"looks.json", kJsonl, FileKind::data},
-                                          {"one.json", "{\"train\": {\"batch\": 17}}", FileKind::config},
-                                          {"lines.json", "{\n  \"train\": {}\n}\n", FileKind::config},
-                                          {"train-images-idx3-ubyte", kIdx, FileKind::data},
-                                          {"labels", "\0\0\x08\x01\0\0\0\x01\x05"s, FileKind::other},
-                                          {"a.csv", kCsv, FileKind::table},
-                                          {"tidy.txt", "run,step,wall_time,metric,value\na,1,,loss,2\n", FileKind::table},
-                                          {"other.csv", "name,age\na,1\n", FileKind::data},
-                                          {"steps.csv", "step\n1\n", FileKind::other},
-                                          {"poem.tsv", "roses\tred\nviolets\tblue\n", FileKind::data},
-                                          {"header.tsv", "sentence\tlabel\n", FileKind::other},
-                                          {"quote.csv", "\"step,value\n1,2\n", FileKind::other}})
+  for (const auto& [name, bytes, kind] :
+       {std::tuple<const char*, std::string, FileKind>{"a.tsv", kTsv, FileKind::data},
+        {"without_ending", kTsv, FileKind::data},
+        {"a.jsonl", kJsonl, FileKind::data},
+        {"looks.json", kJsonl, FileKind::data},
+        {"one.json", "{\"train\": {\"batch\": 17}}", FileKind::config},
+        {"lines.json", "{\n  \"train\": {}\n}\n", FileKind::config},
+        {"train-images-idx3-ubyte", kIdx, FileKind::data},
+        {"labels", "\0\0\x08\x01\0\0\0\x01\x05"s, FileKind::other},
+        {"a.csv", kCsv, FileKind::table},
+        {"tidy.txt", "run,step,wall_time,metric,value\na,1,,loss,2\n", FileKind::table},
+        {"other.csv", "name,age\na,1\n", FileKind::data},
+        {"steps.csv", "step\n1\n", FileKind::other},
+        {"poem.tsv", "roses\tred\nviolets\tblue\n", FileKind::data},
+        {"long.jsonl", "{\"body\": \"" + std::string(9000, 'x') + "\"}\n{\"body\": \"y\"}\n", FileKind::data},
+        {"poem.txt", "Roses are red,\nviolets are blue.\n", FileKind::data},
+        {"zero.txt", "a\0b"s, FileKind::other},
+        {"header.tsv", "sentence\tlabel\n", FileKind::other},
+        {"quote.csv", "\"step,value\n1,2\n", FileKind::other}})
     EXPECT_EQ(kind_of_file(write(name, bytes)), kind) << name;
   EXPECT_EQ(kind_of_file(write_events("curves")), FileKind::events) << "whatever its name";
   EXPECT_EQ(kind_of_file(write_gzip("images.gz", kIdx)), FileKind::data);
@@ -116,6 +120,11 @@ TEST_F(DroppedFiles, AreToldByTheirContent) {
   EXPECT_EQ(kind_of_file(folder_.file("logs")), FileKind::events);
   fs::create_directories(folder_.file("set"));
   EXPECT_EQ(kind_of_file(folder_.file("set")), FileKind::folder);
+  write("set/picture.bin", "\0\1"s);
+  EXPECT_EQ(kind_of_file(folder_.file("set")), FileKind::folder);
+  fs::create_directories(folder_.file("set/below"));
+  write("set/below/a.py", "print()");
+  EXPECT_EQ(kind_of_file(folder_.file("set")), FileKind::data);
   write("set/train.tsv", kTsv);
   EXPECT_EQ(kind_of_file(folder_.file("set")), FileKind::data);
 }
@@ -172,6 +181,26 @@ TEST_F(DroppedFiles, ADataSetFillsTheForm) {
     EXPECT_EQ(ui().layout, "new");
     EXPECT_TRUE(ui().form.is_changed("data.set"));
     EXPECT_TRUE(told(fs::path(path).filename().string() + " is now the data set of the new run"));
+  }
+}
+
+TEST_F(DroppedFiles, TextsWithoutLabelsBringALanguageModel) {
+  std::string jsonl;
+  for (int i = 0; i < 400; ++i)
+    jsonl += R"({"number": )" + std::to_string(i) + R"(, "code": "def f)" + std::to_string(i) + "(): return 0\"}\n";
+  fs::create_directories(folder_.file("sources/below"));
+  write("sources/below/a.py", jsonl);
+  for (const auto& [file, column] : {std::pair(write("functions.jsonl", jsonl), "code"), {folder_.file("sources"), ""}}) {
+    const std::string path = file;  // lambdas of Clang 14 cannot take a part of a pair
+    open_form(ui(), "demo");
+    ASSERT_TRUE(stage_.until([&] { return ui().form.ready; }));
+    drop({path});
+    ASSERT_TRUE(stage_.until([&] { return ui().form.ready && ui().form.config.data.set == path; })) << path;
+    EXPECT_EQ(ui().form.source, "llama-10m");
+    EXPECT_EQ(ui().form.config.data.text_column, column);
+    EXPECT_TRUE(told("for a language model"));
+    ASSERT_TRUE(stage_.until([&] { return ui().form.all_looked(); }));
+    for (const Problem& problem : blocking_problems(ui().form)) ADD_FAILURE() << problem.path << ": " << problem.text;
   }
 }
 

@@ -45,6 +45,16 @@ TEST(DataFacts, AreThoseOfTheLoader) {
   EXPECT_DOUBLE_EQ(facts.share_beyond(42), 0);
 }
 
+TEST(DataFacts, JoinedTextsHaveTokensAndNoRows) {
+  const Folder folder;
+  test::write_text(folder.file("a.csv"), "body\n" + std::string(300, 'x') + "\n");
+  const DataFacts facts = read_data_facts({folder.file("a.csv"), "", {"body", "", ""}, TextTask::language});
+  ASSERT_EQ(facts.problem, "");
+  EXPECT_EQ(facts.joined_tokens, 301) << "bytes, and a line end";
+  EXPECT_EQ(facts.first.size(), 3u);
+  EXPECT_TRUE(facts.lengths.empty());
+}
+
 TEST(DataFacts, OfImagesAndOfNothing) {
   setenv("COMERA_ASSETS", COMERA_SOURCE_DIR "/assets", 0);
   const RunConfig demo = load_config("demo", {});

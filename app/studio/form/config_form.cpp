@@ -15,6 +15,7 @@
 #include "app/studio/form/sweep_card.h"
 #include "app/studio/parts/widgets.h"
 #include "core/base/path_visitor.h"
+#include "core/base/rounding.h"
 #include "core/config/suggest.h"
 
 namespace comera::studio {
@@ -511,13 +512,19 @@ class Form : public PathVisitor {
     const DataFacts* facts = form_.facts();
     if (form_.data_wanted.set.empty() || (facts && !facts->problem.empty())) return;  // the problem is shown instead
     if (!facts) return small_fit("Reading the data set");
-    std::string text =
-        thousands(static_cast<double>(facts->rows)) + " rows, " + thousands(static_cast<double>(facts->classes)) + " classes";
+    const int64_t length = form_.config.model.length;
+    if (facts->joined_tokens > 0) {
+      small_fit(thousands(static_cast<double>(facts->joined_tokens)) + " tokens, " +
+                thousands(static_cast<double>(ceil_div(facts->joined_tokens, length))) + " sequences of " + std::to_string(length));
+      for (const std::string& row : facts->first) small_fit(row);
+      return;
+    }
+    std::string text = thousands(static_cast<double>(facts->rows)) + " rows";
+    if (facts->classes > 0) text += ", " + thousands(static_cast<double>(facts->classes)) + " classes";
     if (!facts->text) {
       if (facts->height > 0) text += ", images of " + std::to_string(facts->height) + " x " + std::to_string(facts->width);
       return small_fit(text);
     }
-    const int64_t length = form_.config.model.length;
     char cut[64];
     std::snprintf(cut, sizeof cut, ", %.1f %% truncated at %lld", 100 * facts->share_beyond(length), static_cast<long long>(length));
     small_fit(text + ", median length " + std::to_string(facts->median()) + " tokens" + cut);

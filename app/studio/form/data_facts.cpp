@@ -36,6 +36,11 @@ DataFacts read_data_facts(const DataQuestion& question) {
     facts.classes = info.classes;
     facts.height = info.height;
     facts.width = info.width;
+    if (std::string_view(info.holds) == kJoinedTexts) {
+      const int64_t last = info.rows - 1;
+      facts.joined_tokens = last * data->tokens(0, kNoLimit) + data->tokens(last, kNoLimit);
+      return facts;
+    }
     const int64_t looked = facts.text ? std::min(info.rows, kLooked) : 0;
     Columns row;
     for (int64_t i = 0; i < looked; ++i) {

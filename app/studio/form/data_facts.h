@@ -24,6 +24,7 @@ struct DataFacts {
   std::vector<std::string> first;  // rows as the model gets them
   int64_t rows = 0, classes = 0;
   int64_t height = 0, width = 0;  // of an image
+  int64_t joined_tokens = 0;      // of joined texts, all of them; 0: texts are rows
   // Text: tokens of a sample of evenly spaced rows, ascending.
   std::vector<int64_t> lengths;
   int64_t longest() const { return lengths.empty() ? 0 : lengths.back(); }

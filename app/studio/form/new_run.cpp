@@ -15,6 +15,7 @@
 #include "core/config/suggest.h"
 #include "core/data/datasets.h"
 #include "core/ops/device.h"
+#include "core/session/stored_run.h"
 #include "core/session/with_others.h"
 #include "core/train/batch_fit.h"
 
@@ -96,7 +97,7 @@ Outlook look_ahead(const OutlookQuestion& question) {
       outlook.problems.push_back({path, error.what(), ""});
     }
   };
-  try_at("data.set", [&] { find_data_file({.path = config.data.set, .assets = assets_folder()}); });
+  try_at("data.set", [&] { find_data_file(data_spec(config)); });
   // The CPU is always available, and opening it would start its threads.
   if (config.train.device != "auto" && config.train.device != "cpu") try_at("train.device", [&] { open_device(config.train.device); });
   if (!config_problems(config).empty()) return outlook;  // these problems are shown at their fields
