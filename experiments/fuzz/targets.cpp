@@ -72,6 +72,10 @@ const std::string& vocabulary() {
 void read_texts(const std::string& ending, std::string_view bytes) {
   const std::string path = write("rows" + ending, bytes);
   const ColumnNames columns = TextLayout::guess(path, bytes);
+  try {
+    read_rows(*open_dataset({.path = path, .columns = {columns.first, "", ""}, .task = TextTask::language, .length = 8}));
+  } catch (const Error&) {  // joined or by rows: each may be wrong alone
+  }
   read_rows(*open_dataset({.path = path, .vocab = vocabulary(), .columns = columns}));
 }
 

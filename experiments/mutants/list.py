@@ -700,3 +700,9 @@ m("engine.counted.1", ENGINE, "if (!all && field[i] == low) continue;", "if (!al
   "tokens that do not count take the places of those that do", "train CountedTokens.MakeTheStepOfEveryToken")
 m("qgalore.2", "core/optim/optimizer.cpp", "schedule().due(found->second, step, times_gap(param));", "schedule().due(found->second, step, MUT ? 1 : times_gap(param));", "refreshes stay as frequent", "optim Golden.Qgalore")
 m("qgalore.3", "core/optim/project_qgalore.cpp", "const Tensor basis = numbers_of(ctx, projection);", "const Tensor basis = MUT ? ctx.temp(projection.spec.shape, \"new projection\") : numbers_of(ctx, projection);", "a gradient that is not finite leaves anything as projection", "optim Qgalore.KeepsItsProjectionWhereAGradientIsNotFinite")
+m("documents.1", "core/data/documents.cpp", "if (fields.first.empty()) continue;", "if (!MUT && fields.first.empty()) continue;", "an empty text has a separator of its own",
+  "data JoinedTexts.EveryTableGivesTheSameRun")
+m("documents.2", "core/data/tokenizer.cpp", "if (table_.single.back().token >= 0) return ids;", "if (!MUT && table_.single.back().token >= 0) return ids;",
+  "a text ends twice where a special token stands behind it", "data JoinedTexts.SpecialTokensStandBetweenTexts")
+m("documents.3", "core/data/documents.cpp", "return place == places_.end() ? size_ : *place;", "return MUT ? std::min(from, size_) : place == places_.end() ? size_ : *place;",
+  "a long table is cut inside of a row", "data JoinedTexts.ALongTableIsTheRunOfItsRows")

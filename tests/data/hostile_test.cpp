@@ -48,9 +48,13 @@ TEST(Hostile, TextsWithColumns) {
   const std::string json = "{\"review\": \"one two\", \"mood\": \"glad\"}\n{\"review\": \"three \\\"four\\\"\", \"mood\": \"calm\"}\n";
   const Folder folder;
   const std::string vocab = folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\none\ngood\n");  // read in no time
-  const auto read = [&](const std::string& path) { read_all({.path = path, .vocab = vocab, .columns = {"review", "", "mood"}}); };
-  read_damaged(".csv", csv, 150, read);
-  read_damaged(".jsonl", json, 150, read);
+  for (const TextTask task : {TextTask::classification, TextTask::language}) {
+    const auto read = [&](const std::string& path) {
+      read_all({.path = path, .vocab = vocab, .columns = {"review", "", "mood"}, .task = task, .length = 4});
+    };
+    read_damaged(".csv", csv, 150, read);
+    read_damaged(".jsonl", json, 150, read);
+  }
 }
 
 TEST(Hostile, ClickLogs) {
