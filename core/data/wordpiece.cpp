@@ -101,7 +101,7 @@ std::shared_ptr<const WordPiece> WordPiece::of_lines(const std::string& path) {
   table.pad = special("[PAD]");
   table.unknown = special("[UNK]");
   table.cls = special("[CLS]");
-  table.sep = special("[SEP]");
+  table.sep = table.end = special("[SEP]");
   table.mask = find("[MASK]");
   if (table.mask >= 0) table.specials.push_back(table.mask);
   std::sort(table.specials.begin(), table.specials.end());
