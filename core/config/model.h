@@ -54,7 +54,7 @@ struct EncoderConfig {
   std::string norm = "layer";  // layer | rms
   std::string activation = "gelu", classifier_activation = "tanh";
   bool tied = true;                // the head of a masked language model is the token table
-  bool rotary = false;             // queries and keys are turned by their positions, and there is no position table
+  bool rotary = false;             // queries and keys are rotated by their positions, and there is no position table
   double embedding_std = 0;        // of the first token table; 0: 1, of a tied head 1 / sqrt(d_model)
   double position_std = 1;         // of the first position and segment tables, over that of the token table
   bool keep_probabilities = true;  // false: attention recomputes them in backward, less memory, more time

@@ -82,7 +82,8 @@ bool has_zero(std::string_view bytes) { return bytes.find('\0') != std::string_v
 template <class Each>
 void each_file(const fs::path& folder, const Each& each) {
   std::error_code problem;
-  for (fs::recursive_directory_iterator at(folder, problem), end; !problem && at != end; at.increment(problem)) {
+  for (fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, problem), end; !problem && at != end;
+       at.increment(problem)) {
     std::error_code ignored;
     if (at->path().filename().string().starts_with(".")) {
       at.disable_recursion_pending();
@@ -96,7 +97,7 @@ class FolderOfTexts final : public Documents {
  public:
   explicit FolderOfTexts(const std::string& folder) : Documents(folder) {
     each_file(folder, [&](const fs::path& file) {
-      files_.push_back({fs::relative(file, folder).generic_string(), 0});
+      files_.push_back({file.lexically_relative(folder).generic_string(), 0});
       return true;
     });
     std::sort(files_.begin(), files_.end(), [](const File& a, const File& b) { return a.name < b.name; });

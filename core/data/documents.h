@@ -45,7 +45,7 @@ std::unique_ptr<Documents> text_file(const std::string& path);
 std::unique_ptr<Documents> column_of_texts(const std::string& path, const ColumnNames& columns,
                                            const std::function<void(double)>& progress = {});
 // The files of a folder and of folders in it, in the order of their names, each as Tokenizer::document(). Left out are empty files, those
-// with a zero byte, and names that begin with a dot. Throws Error(config) where no file is left.
+// with a zero byte, names that begin with a dot, and folders that may not be read. Throws Error(config) where no file is left.
 std::unique_ptr<Documents> folder_of_texts(const std::string& folder);
 bool is_folder_of_texts(const std::string& folder);
 

@@ -24,7 +24,7 @@ class TextFile {
   std::string_view bytes() const { return bytes_; }
   // The bytes, too. Throws Error(config) for a column that is in the file, but cannot be written as text.
   std::string_view bytes_with(const ColumnNames& wanted) const;
-  // Errors of the line that starts at `offset`; the row there ends before `next` and is none because of `why`.
+  // Throw Error(config) for the line at `offset`. bad_row(): it is not a row because of `why`; the next one starts at `next`.
   [[noreturn]] void bad_line(size_t offset, const std::string& what, const std::string& why, const std::string& hint) const;
   [[noreturn]] void bad_row(size_t offset, size_t next, const std::string& why) const;
 

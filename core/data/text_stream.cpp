@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kKeptFrom = 1 << 20;  // bytes of texts whose tokens are kept in the cache: shorter ones take a moment
 
-// Each byte is a token of this number.
+// Each byte is the token with its number.
 class Bytes final : public Tokenizer {
  public:
   Bytes() : Tokenizer(all(), false) {}

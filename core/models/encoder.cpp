@@ -3,6 +3,8 @@
 // sequences, D d_model.
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/layers/blocks.h"
@@ -128,29 +130,29 @@ std::unique_ptr<Layer> encoder_block(const std::string& name, const EncoderConfi
 class EncoderBody {
  public:
   EncoderBody(const EncoderConfig& config, LayerFactory& factory, bool tied = false)
-      : embeddings_(config, factory, table_std(config, tied)), rotary_(kRotaryBase, config.d_model / config.heads), turns_(config.rotary) {
+      : embeddings_(config, factory, table_std(config, tied)),
+        rotary_(config.rotary ? std::optional<Rotary>(std::in_place, kRotaryBase, config.d_model / config.heads) : std::nullopt) {
     std::vector<std::unique_ptr<Layer>> blocks;
     for (int64_t i = 0; i < config.layers; ++i)
-      blocks.push_back(encoder_block("enc" + std::to_string(i), config, turns_ ? &rotary_ : nullptr, factory));
+      blocks.push_back(encoder_block("enc" + std::to_string(i), config, rotary_ ? &*rotary_ : nullptr, factory));
     add_blocks(blocks_, std::move(blocks), factory.checkpoint_every);
   }
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) {
-    if (turns_) rotary_.begin(ctx, batch.at("positions"));
+    if (rotary_) rotary_->begin(ctx, batch.at("positions"));
     Tensor x = blocks_.forward(ctx, embeddings_.forward(ctx, batch));
-    if (!ctx.training) rotary_.end();
+    if (rotary_ && !ctx.training) rotary_->end();
     return x;
   }
   void backward(Ctx& ctx, Tensor dx) {
     dx = blocks_.backward(ctx, std::move(dx));
-    rotary_.end();
+    if (rotary_) rotary_->end();
     embeddings_.backward(ctx, std::move(dx));
   }
 
  private:
   static constexpr double kRotaryBase = 10000;
   Embeddings embeddings_;
-  Rotary rotary_;
-  const bool turns_;
+  std::optional<Rotary> rotary_;
   Chain blocks_;
 };
 
