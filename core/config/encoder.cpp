@@ -58,7 +58,7 @@ void EncoderConfig::fields(FieldVisitor& v) {
   v.field("classifier_activation", classifier_activation,
           {.title = "Classifier activation",
            .help = "activation function of the classifier's hidden layer",
-           .choices = {{"tanh", "tanh", "The hyperbolic tangent."}, {"relu", "ReLU", "max(x, 0)."}}});
+           .choices = activation_choices({{"tanh", "tanh", "The hyperbolic tangent."}})});
   v.field("keep_probabilities", keep_probabilities, kept_probabilities());
 }
 

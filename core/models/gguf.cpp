@@ -105,17 +105,6 @@ Placed placed(const std::string& theirs, const DecoderConfig& c) {
   return {"blk." + number + "." + kInside.at(part) + kind, heads};
 }
 
-// Rows i and i + width / 2 of a head are a pair here, rows 2 i and 2 i + 1 there. `back`: from there.
-std::vector<double> paired(const std::vector<double>& values, int64_t rows, int64_t heads, bool back) {
-  std::vector<double> out(values.size());
-  const int64_t width = rows / heads, columns = static_cast<int64_t>(values.size()) / rows;
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t head = row / width, i = row % width, there = head * width + i % (width / 2) * 2 + i / (width / 2);
-    std::copy_n(values.begin() + (back ? there : row) * columns, columns, out.begin() + (back ? row : there) * columns);
-  }
-  return out;
-}
-
 void put_settings(const ModelConfig& model, GgufType type, const std::string& name, GgufMetadata& to) {
   const DecoderConfig& c = model.decoder;
   to.text("general.architecture", "llama");
@@ -179,7 +168,7 @@ void write_gguf(const std::string& path, const ModelConfig& model, GgufType type
   for (const FolderTensor& tensor : tensors) {
     std::vector<double> own = values(tensor.parts.front().param);
     CHECK(tensor.parts.size() == 1 && static_cast<int64_t>(own.size()) == tensor.shape.count(), tensor.name);
-    if (const int64_t heads = placed(tensor.name, model.decoder).heads; heads > 0) own = paired(own, tensor.shape[0], heads, false);
+    if (const int64_t heads = placed(tensor.name, model.decoder).heads; heads > 0) own = paired_rows(own, tensor.shape[0], heads, false);
     const std::string bytes = coded(own, stored_as(shape_of(tensor), type));
     file << bytes << std::string(static_cast<size_t>(padding(static_cast<int64_t>(bytes.size()))), '\0');
   }
@@ -303,7 +292,7 @@ void read_gguf(const GgufFile& file, const ModelConfig& model,
     const Placed at = placed(tensor.name, model.decoder);
     std::vector<double> values = file.values(at.name);
     CHECK(static_cast<int64_t>(values.size()) == tensor.shape.count(), at.name << " has " << values.size() << " values");
-    put(tensor.parts.front().param, at.heads > 0 ? paired(values, tensor.shape[0], at.heads, true) : values);
+    put(tensor.parts.front().param, at.heads > 0 ? paired_rows(values, tensor.shape[0], at.heads, true) : values);
   }
 }
 

@@ -45,6 +45,14 @@ struct Layout {
     all.push_back(std::move(weight));
     all.push_back(std::move(bias));
   }
+  // Queries or keys of `heads` heads whose pairs of rotary positions stand side by side.
+  void paired(const std::string& name, const std::string& param, int64_t in, int64_t out, int64_t heads) {
+    linear(name, param, in, out, true);
+    for (FolderTensor* tensor : {&all[all.size() - 2], &all.back()}) {
+      tensor->order = FolderOrder::rotary_pairs;
+      tensor->heads = heads;
+    }
+  }
   void norm(const std::string& name, const std::string& param, int64_t features, bool beta) {
     add(name + ".weight", param + ".gamma", {features});
     if (beta) add(name + ".bias", param + ".beta", {features});
@@ -85,18 +93,25 @@ void add_gpt2(const DecoderConfig& c, Layout& to) {
   to.norm("transformer.ln_f", "final.norm", d, true);
 }
 
-void add_bert(const ModelConfig& model, bool roberta, Layout& to) {
+// `first`: "bert.", "roberta." or "roformer.", before the names of all but the head.
+void add_bert(const ModelConfig& model, const std::string& first, Layout& to) {
   const EncoderConfig& c = model.encoder;
-  const std::string first = roberta ? "roberta." : "bert.", embeddings = first + "embeddings.";
+  const std::string embeddings = first + "embeddings.";
+  const bool roberta = first == "roberta.";
   const int64_t d = c.d_model;
   to.add(embeddings + "word_embeddings.weight", "emb.token.weight", {c.vocab, d});
-  to.add(embeddings + "position_embeddings.weight", "emb.position", {c.positions, d});
+  if (!c.rotary) to.add(embeddings + "position_embeddings.weight", "emb.position", {c.positions, d});
   to.add(embeddings + "token_type_embeddings.weight", "emb.segment", {c.segments, d});
   to.norm(embeddings + "LayerNorm", "emb.norm", d, true);
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string name = first + "encoder.layer." + std::to_string(i) + ".", own = "enc" + std::to_string(i) + ".";
-    to.linear(name + "attention.self.query", own + "attn.q", d, d, true);
-    to.linear(name + "attention.self.key", own + "attn.k", d, d, true);
+    if (c.rotary) {
+      to.paired(name + "attention.self.query", own + "attn.q", d, d, c.heads);
+      to.paired(name + "attention.self.key", own + "attn.k", d, d, c.heads);
+    } else {
+      to.linear(name + "attention.self.query", own + "attn.q", d, d, true);
+      to.linear(name + "attention.self.key", own + "attn.k", d, d, true);
+    }
     to.linear(name + "attention.self.value", own + "attn.v", d, d, true);
     to.linear(name + "attention.output.dense", own + "attn.o", d, d, true);
     to.norm(name + "attention.output.LayerNorm", own + "attn.norm", d, true);
@@ -112,8 +127,9 @@ void add_bert(const ModelConfig& model, bool roberta, Layout& to) {
     to.add(head + "bias", "head.bias", {c.vocab});
     return;
   }
-  to.linear(roberta ? "classifier.dense" : "bert.pooler.dense", "classifier.fc", d, d, true);
-  to.linear(roberta ? "classifier.out_proj" : "classifier", "head", d, model.classes, true);
+  const bool pools = first == "bert.";
+  to.linear(pools ? "bert.pooler.dense" : "classifier.dense", "classifier.fc", d, d, true);
+  to.linear(pools ? "classifier" : "classifier.out_proj", "head", d, model.classes, true);
 }
 
 void add_distilbert(const ModelConfig& model, Layout& to) {
@@ -165,7 +181,7 @@ void add_vit(const ModelConfig& model, Layout& to) {
 // other names of norms.
 std::string name_in(const HuggingFaceFolder& folder, const std::string& name) {
   std::vector<std::string> names = {name};
-  for (const char* first : {"transformer.", "model.", "bert.", "roberta.", "distilbert."})
+  for (const char* first : {"transformer.", "model.", "bert.", "roberta.", "roformer.", "distilbert."})
     if (name.starts_with(first)) names.push_back(name.substr(std::strlen(first)));
   for (const auto& [now, before] :
        {std::pair<std::string, std::string>{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}})
@@ -191,7 +207,8 @@ bool may_be_left_out(const std::string& name, const ModelConfig& model, bool new
   if (new_head && (pooler || begins({"cls.", "lm_head.", "classifier.", "pre_classifier.", "vocab_"}))) return true;
   if (model.task == "masked" && (pooler || begins({"cls.predictions.decoder.", "lm_head.decoder.", "cls.seq_relationship."}))) return true;
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq") ||
-         name.ends_with("embeddings.position_ids") || (model.decoder.tied && name == "lm_head.weight");
+         name.ends_with("embeddings.position_ids") || name.ends_with("encoder.embed_positions.weight") ||
+         (model.decoder.tied && name == "lm_head.weight");
 }
 
 // A JSON file of a folder. Its limits are far above those of real files: a file beyond them would only fill memory.
@@ -283,7 +300,11 @@ std::vector<FolderTensor> folder_tensors(const ModelConfig& model) {
     return layout.all;
   }
   if (model.kind == "encoder") {
-    add_bert(model, architecture.starts_with("Roberta"), layout);
+    add_bert(model,
+             architecture.starts_with("Roberta")    ? "roberta."
+             : architecture.starts_with("RoFormer") ? "roformer."
+                                                    : "bert.",
+             layout);
     return layout.all;
   }
   if (architecture == "LlamaForCausalLM")
@@ -320,6 +341,7 @@ std::vector<double> in_folder_order(const FolderTensor& tensor, const std::vecto
   const auto size = [&](int axis) { return static_cast<size_t>(tensor.shape[axis]); };
   if (tensor.order == FolderOrder::transposed) return turned(ours, size(1), size(0));
   if (tensor.order == FolderOrder::channels_first) return turned(ours, size(2) * size(3), size(1));
+  if (tensor.order == FolderOrder::rotary_pairs) return paired_rows(ours, tensor.shape[0], tensor.heads, false);
   return ours;
 }
 
@@ -327,7 +349,18 @@ std::vector<double> in_our_order(const FolderTensor& tensor, const std::vector<d
   const auto size = [&](int axis) { return static_cast<size_t>(tensor.shape[axis]); };
   if (tensor.order == FolderOrder::transposed) return turned(values, size(0), size(1));
   if (tensor.order == FolderOrder::channels_first) return turned(values, size(1), size(2) * size(3));
+  if (tensor.order == FolderOrder::rotary_pairs) return paired_rows(values, tensor.shape[0], tensor.heads, true);
   return values;
+}
+
+std::vector<double> paired_rows(const std::vector<double>& values, int64_t rows, int64_t heads, bool back) {
+  std::vector<double> out(values.size());
+  const int64_t width = rows / heads, columns = static_cast<int64_t>(values.size()) / rows;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t head = row / width, i = row % width, there = head * width + i % (width / 2) * 2 + i / (width / 2);
+    std::copy_n(values.begin() + (back ? there : row) * columns, columns, out.begin() + (back ? row : there) * columns);
+  }
+  return out;
 }
 
 std::vector<std::string> read_folder(const HuggingFaceFolder& folder, const ModelConfig& model,
@@ -361,6 +394,18 @@ std::vector<std::string> read_folder(const HuggingFaceFolder& folder, const Mode
 }
 
 namespace {
+// Sines and then cosines of the angles of each position, (positions, width): the library's files have them.
+std::vector<double> sines(int64_t positions, int64_t width) {
+  std::vector<double> out;
+  for (int64_t position = 0; position < positions; ++position)
+    for (int64_t i = 0; i < width; ++i) {
+      const auto pair = static_cast<double>(i % (width / 2));
+      const double angle = static_cast<double>(position) / std::pow(10000.0, 2 * pair / static_cast<double>(width));
+      out.push_back(i < width / 2 ? std::sin(angle) : std::cos(angle));
+    }
+  return out;
+}
+
 void write_json(const std::string& path, const Json& json) {
   std::ofstream file(path);
   file << json.dump(2) << "\n";
@@ -388,6 +433,10 @@ void write_folder(const std::string& path, const ModelConfig& model, const std::
   if (model.kind == "encoder" && model.task == "masked" && !model.encoder.tied)
     writer.add_values(std::string(architecture_of(model) == "RobertaForMaskedLM" ? "lm_head" : "cls.predictions") + ".decoder.bias",
                       stored.at(dtype), {model.encoder.vocab}, values("head.bias"));
+  if (model.kind == "encoder" && model.encoder.rotary) {
+    const int64_t width = model.encoder.d_model / model.encoder.heads;
+    writer.add_values("roformer.encoder.embed_positions.weight", stored.at(dtype), {model.length, width}, sines(model.length, width));
+  }
   writer.metadata("format", "pt");  // without which version 4 of the library refuses the file
   std::error_code problem;
   fs::create_directories(path, problem);

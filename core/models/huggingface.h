@@ -1,7 +1,8 @@
 // Model folders as the transformers library writes and reads them: config.json, and model.safetensors or its shards with their index.
-// Language models: LlamaForCausalLM and GPT2LMHeadModel; classifiers: BERT, RoBERTa and DistilBERT (...ForSequenceClassification), of
-// images ViTForImageClassification; masked language models: BERT and RoBERTa (...ForMaskedLM). A folder without a head (...Model), or with
-// that of another task, can be read with a new head. Newer and older names and settings. All dropouts outside of attention are one here.
+// Language models: LlamaForCausalLM and GPT2LMHeadModel; classifiers: BERT, RoBERTa, RoFormer and DistilBERT
+// (...ForSequenceClassification), of images ViTForImageClassification; masked language models: BERT, RoBERTa and RoFormer (...ForMaskedLM).
+// A folder without a head (...Model), or with that of another task, can be read with a new head. Newer and older names and settings. All
+// dropouts outside of attention are one here.
 #pragma once
 #include <functional>
 #include <map>
@@ -44,8 +45,8 @@ ModelConfig model_of_folder(const HuggingFaceFolder& folder, const std::string& 
 bool needs_new_head(const HuggingFaceFolder& folder, const ModelConfig& model);
 
 // transposed: (in, out) where ours is (out, in); channels_first: (out, channels, rows, columns) of a convolution where ours is (out, rows x
-// columns x channels).
-enum class FolderOrder : unsigned char { ours, transposed, channels_first };
+// columns x channels); rotary_pairs: see paired_rows().
+enum class FolderOrder : unsigned char { ours, transposed, channels_first, rotary_pairs };
 // A tensor of a folder and the dense parameters whose rows (for vectors: entries) it has one after another.
 struct FolderTensor {
   struct Part {
@@ -56,12 +57,16 @@ struct FolderTensor {
   Shape shape;
   std::vector<Part> parts;
   FolderOrder order = FolderOrder::ours;
+  int64_t heads = 0;  // rotary_pairs: between which the rows are shared
 };
 // Those of a model with dense matrices, in the order of its layers. Throws Error(config) for a form that the library does not have.
 std::vector<FolderTensor> folder_tensors(const ModelConfig& model);
 // Values of a folder's tensor from those of its parameters one after another, and back.
 std::vector<double> in_folder_order(const FolderTensor& tensor, const std::vector<double>& ours);
 std::vector<double> in_our_order(const FolderTensor& tensor, const std::vector<double>& values);
+// Rows of queries or keys that rotary positions turn: rows i and i + width / 2 of a head are a pair here, rows 2 i and 2 i + 1 there
+// (RoFormer, GGUF). `back`: from there.
+std::vector<double> paired_rows(const std::vector<double>& values, int64_t rows, int64_t heads, bool back);
 // "LlamaForCausalLM" ...
 std::string architecture_of(const ModelConfig& model);
 // config.json of the model. `dtype`: "float32", "bfloat16", "float16".

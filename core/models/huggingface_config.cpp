@@ -170,20 +170,32 @@ ModelConfig bert_sizes(const Settings& s) {
   c.activation = activation_in(s, "hidden_act");
   c.tied = s.get<bool>("tie_word_embeddings", true);
   s.expect<bool>("is_decoder", false);
-  s.expect<std::string>("position_embedding_type", "absolute");
   return model;
 }
 
 ModelConfig bert(const Settings& s) {
   ModelConfig model = bert_sizes(s);
+  s.expect<std::string>("position_embedding_type", "absolute");
   model.length = model.encoder.positions;
   return model;
 }
 
 ModelConfig roberta(const Settings& s) {
   ModelConfig model = bert_sizes(s);
+  s.expect<std::string>("position_embedding_type", "absolute");
   model.encoder.first_position = s.get<int64_t>("pad_token_id", int64_t{1}) + 1;
   model.length = model.encoder.positions - model.encoder.first_position;
+  return model;
+}
+
+ModelConfig roformer(const Settings& s) {
+  ModelConfig model = bert_sizes(s);
+  EncoderConfig& c = model.encoder;
+  model.length = std::min<int64_t>(s.get<int64_t>("max_position_embeddings", int64_t{1536}), kLongest);
+  c.rotary = true;
+  c.classifier_activation = c.activation;
+  s.expect<int64_t>("embedding_size", c.d_model);
+  s.expect<bool>("rotary_value", false);
   return model;
 }
 
@@ -258,6 +270,9 @@ constexpr Architecture kArchitectures[] = {{"LlamaForCausalLM", llama, "language
                                            {"RobertaForSequenceClassification", roberta, "classification"},
                                            {"RobertaForMaskedLM", roberta, "masked"},
                                            {"RobertaModel", roberta, ""},
+                                           {"RoFormerForSequenceClassification", roformer, "classification"},
+                                           {"RoFormerForMaskedLM", roformer, "masked"},
+                                           {"RoFormerModel", roformer, ""},
                                            {"DistilBertForSequenceClassification", distilbert, "classification"},
                                            {"DistilBertForMaskedLM", distilbert, ""},  // its head for masked tokens is not offered
                                            {"DistilBertModel", distilbert, ""},
@@ -281,7 +296,7 @@ std::string task_of(const Settings& settings, const Architecture& architecture, 
   if (task.empty())
     refuse(settings.path(), std::string(architecture.name) + " has no head", "it does not say which task the model is for",
            "name one: comera train hf:FOLDER --task classify, or --set model.task=classification");
-  const bool masks = architecture.read == bert || architecture.read == roberta;
+  const bool masks = architecture.read == bert || architecture.read == roberta || architecture.read == roformer;
   const bool fits = model.kind == "decoder" ? task == "language" : task == "classification" || (masks && task == "masked");
   if (!fits)
     refuse(settings.path(), std::string("a ") + architecture.name + " cannot be trained with model.task " + task,
@@ -328,13 +343,16 @@ std::string architecture_of(const ModelConfig& model) {
   if (model.kind == "decoder" && is_llama(model.decoder)) return "LlamaForCausalLM";
   if (model.kind == "decoder" && is_gpt2(model.decoder)) return "GPT2LMHeadModel";
   const EncoderConfig& e = model.encoder;
-  const bool published = model.kind == "encoder" && e.norm == "layer" && !e.rotary;
-  if (published && model.task == "masked") {
+  const bool published = model.kind == "encoder" && e.norm == "layer";
+  if (published && e.rotary && e.segments > 0) {
+    if (model.task == "masked") return "RoFormerForMaskedLM";
+    if (model.task == "classification" && e.classifier_activation == e.activation) return "RoFormerForSequenceClassification";
+  } else if (published && model.task == "masked") {
     if (e.segments >= 2 && e.first_position == 0) return "BertForMaskedLM";
     if (e.segments == 1 && e.first_position > 0) return "RobertaForMaskedLM";
   }
   if (model.kind == "vit" && model.task == "classification") return "ViTForImageClassification";
-  if (published && model.task == "classification") {
+  if (published && !e.rotary && model.task == "classification") {
     if (e.segments >= 2 && e.first_position == 0 && e.classifier_activation == "tanh") return "BertForSequenceClassification";
     if (e.segments == 1 && e.first_position > 0 && e.classifier_activation == "tanh") return "RobertaForSequenceClassification";
     // Its epsilon is fixed in the library.
@@ -344,7 +362,8 @@ std::string architecture_of(const ModelConfig& model) {
   throw Error(
       ErrorCode::config, "this model has no form of the transformers library",
       "language models are LLaMA's (rotary, RMS norm, SwiGLU) or GPT-2's (learned positions, layer norm, biases), classifiers BERT's, "
-      "RoBERTa's or DistilBERT's, masked language models BERT's or RoBERTa's, image classifiers ViT's",
+      "RoBERTa's, DistilBERT's or, with rotary positions and the blocks' activation in the classifier, RoFormer's, masked language models "
+      "BERT's, RoBERTa's or RoFormer's, image classifiers ViT's",
       "export it as safetensors");
 }
 
@@ -385,7 +404,7 @@ Json encoder_config(const ModelConfig& model, const std::string& architecture, c
   const EncoderConfig& c = model.encoder;
   const std::string activation = activation_out(c.activation);
   Json out = classifier_config(model, architecture, dtype);
-  out.update({{"vocab_size", c.vocab}, {"max_position_embeddings", c.positions}});
+  out.update({{"vocab_size", c.vocab}, {"max_position_embeddings", c.rotary ? model.length : c.positions}});
   if (architecture == "DistilBertForSequenceClassification") {
     out.update({{"model_type", "distilbert"},
                 {"dim", c.d_model},
@@ -398,16 +417,19 @@ Json encoder_config(const ModelConfig& model, const std::string& architecture, c
                 {"attention_dropout", c.attention_dropout}});
     return out;
   }
-  out.update({{"model_type", architecture.starts_with("Roberta") ? "roberta" : "bert"},
+  out.update({{"model_type", c.rotary                              ? "roformer"
+                             : architecture.starts_with("Roberta") ? "roberta"
+                                                                   : "bert"},
               {"hidden_size", c.d_model},
               {"intermediate_size", c.d_ff},
               {"num_hidden_layers", c.layers},
               {"num_attention_heads", c.heads},
-              {"type_vocab_size", c.segments},
+              {"type_vocab_size", std::max<int64_t>(c.segments, 1)},
               {"hidden_act", activation},
               {"hidden_dropout_prob", c.dropout},
               {"attention_probs_dropout_prob", c.attention_dropout},
               {"layer_norm_eps", c.norm_eps}});
+  if (c.rotary) out.update({{"embedding_size", c.d_model}, {"rotary_value", false}});
   if (c.first_position > 0) out["pad_token_id"] = c.first_position - 1;
   if (model.task == "masked") out["tie_word_embeddings"] = c.tied;
   return out;

@@ -119,7 +119,8 @@ class AdapterWriter {
       if (tensor.order == FolderOrder::channels_first)
         throw Error(ErrorCode::config, tensor.name + " is a convolution with factors", "adapters here hold factors of matrices",
                     "export the whole model: --to huggingface");
-      const LoraProduct product = side_by_side(tensor, adapter_);
+      LoraProduct product = side_by_side(tensor, adapter_);
+      if (tensor.order == FolderOrder::rotary_pairs) product.b = paired_rows(product.b, tensor.shape[0], tensor.heads, false);
       const auto rank = static_cast<size_t>(product.rank);
       const char *a = product.table ? ".lora_embedding_A" : ".lora_A.weight", *b = product.table ? ".lora_embedding_B" : ".lora_B.weight";
       writer_.add_values(name + a, "F32", {product.rank, static_cast<int64_t>(product.a.size() / rank)}, product.a);
@@ -135,7 +136,9 @@ class AdapterWriter {
       const std::vector<double>& own = values_(part.param);
       values.insert(values.end(), own.begin(), own.end());
     }
-    CHECK(tensor.order == FolderOrder::ours, tensor.name << " is not one that is trained whole");
+    CHECK(tensor.order == FolderOrder::ours || tensor.order == FolderOrder::rotary_pairs,
+          tensor.name << " is not one that is trained whole");
+    values = in_folder_order(tensor, values);
     biases_ = biases_ || !saved;
     std::vector<int64_t> shape;
     for (int axis = 0; axis < tensor.shape.rank(); ++axis) shape.push_back(tensor.shape[axis]);
@@ -236,7 +239,7 @@ class AdapterReader {
       const size_t row = i / columns, column = i % columns, of_out = turned ? column : row, of_in = turned ? row : column;
       for (size_t k = 0; k < rank; ++k) sum[i] += scale * y[of_out * rank + k] * x[k * static_cast<size_t>(in) + of_in];
     }
-    return sum;
+    return tensor.order == FolderOrder::rotary_pairs ? in_our_order(tensor, sum) : sum;
   }
 
   // The tensor where the adapter brings it whole; empty: it does not.
@@ -246,7 +249,8 @@ class AdapterReader {
       unused.erase(name);
       if (file_.entry(name).count() != tensor.shape.count())
         refuse(path_, shown(name) + " does not fit", "the model has " + tensor.shape.text());
-      return file_.values(name);
+      const std::vector<double> values = file_.values(name);
+      return tensor.order == FolderOrder::rotary_pairs ? in_our_order(tensor, values) : values;
     }
     return {};
   }

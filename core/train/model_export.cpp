@@ -156,17 +156,26 @@ struct KnownModel {
 bool is_tied(const ModelConfig& model) { return model.per_token() && model.info().tied; }
 void untie(ModelConfig& model) { model.decoder.tied = model.encoder.tied = false; }
 
+// RoFormer's embeddings always have segments: those of a rotary encoder without them are 0.
+void add_segments(ModelConfig& model, Values& dense) {
+  if (model.kind != "encoder" || !model.encoder.rotary || model.encoder.segments > 0) return;
+  model.encoder.segments = 1;
+  dense["emb.segment"] = std::vector<double>(static_cast<size_t>(model.encoder.d_model), 0);
+}
+
 KnownModel read_known_model(const std::string& path) {
   const SafetensorsFile file(path);
-  KnownModel model{config_from_json(checkpoint_metadata(file).at("config"), path), {}, {}, {}, {}};
+  const RunConfig config = config_from_json(checkpoint_metadata(file).at("config"), path);
+  KnownModel model{config, {}, {}, {}, {}};
+  add_segments(model.config.model, model.dense);
   architecture_of(model.config.model);  // refuses a model without a form before anything is written
   const std::unique_ptr<Device> device = open_device("cpu");
-  Engine engine(with_few_tokens(model.config), *device);
+  Engine engine(with_few_tokens(config), *device);
   engine.keep_token_outputs();
   engine.allocate();
   load_parameters(engine, file);
   each_dense(engine, [&](const HostTensor& tensor) { model.dense[tensor.name] = tensor.values; });
-  const LoraConfig& lora = model.config.method.lora;
+  const LoraConfig& lora = config.method.lora;
   model.factors.dropout = lora.dropout;
   for (const auto& [a, b] : lora_factors(engine.params())) {
     const std::string name = a->name.substr(0, a->name.size() - std::string(".lora.a").size()) + ".weight";

@@ -79,7 +79,7 @@ class Folders(CliTest):
         (cls.folder / "moods.tsv").write_text("mood\treview\n" + rows)
         vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "is", "good", "bad", "so", "dog", "fox", "sky"]
         cls.sizes = {}
-        for name in ("bert_mlm", "gpt2", "llama_gqa_tied", "bert_classifier", "llama_bf16"):
+        for name in ("bert_mlm", "gpt2", "llama_gqa_tied", "bert_classifier", "llama_bf16", "roformer_mlm"):
             shutil.copytree(GOLDEN / name, cls.folder / name)
             for path in (cls.folder / name).iterdir():
                 path.chmod(0o644)
@@ -113,6 +113,20 @@ class Folders(CliTest):
         self.fails(3, "train", f"hf:{self.folder / 'gpt2'}", "--data", self.folder / "moods.tsv", "--task", "classify", match="cannot be trained with model.task classification")
         self.fails(2, "plan", "demo", "--tt-error", "0.1", match="--tt-error needs a model folder")
         self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--tt-error", "0.1", match="--tt-error needs tensor trains")
+
+    def test_a_rotary_encoder_is_trained_and_then_classifies(self):
+        """Tensor trains of masked tokens go into the library's folder as dense matrices, and come back at their ranks for another task."""
+        tokens = self.tokenizer(64)
+        sizes = ["encoder.layers=1", "encoder.d_model=16", "encoder.heads=2", "encoder.d_ff=24", "encoder.vocab=64", "length=8", "tt.head.rank=8"]
+        ranks = [f"tt.{kind}.{each}" for kind in ("attention", "ffn_in", "ffn_out", "classifier") for each in ("rank=3", "cores=1")]
+        sets = [f"model.{each}" for each in sizes + ranks] + [f"data.vocab={tokens}", "data.text_column=", "train.batch=4", "train.eval_every=0"]
+        run = self.ok_json("train", "codebert-python", "--data", self.folder / "text", "--steps", 6, "--quiet", *(x for each in sets for x in ("--set", each)))["run"]
+        self.assertLess(self.ok_json("export", run, "--to", "huggingface", "-o", self.folder / "rotary")["largest_logit_difference"], 1e-5)
+        done = self.train("rotary", "--task", "classify", "--set", "data.text_column=review", "--set", "data.label_column=mood", "--set", f"data.vocab={tokens}",
+                          "--method", "comera", *(x for each in ranks for x in ("--set", f"model.{each}")), data=self.folder / "moods.tsv")
+        trains = {train["layer"]: train["relative_error"] for train in done["weights"]["tensor_trains"]}
+        for layer in ("enc0.attn.q", "enc0.attn.k", "enc0.ffn.in", "enc0.ffn.out"):
+            self.assertLess(trains[layer], 1e-6, layer)
 
     def test_masked_models_train_on_running_text(self):
         tokens = self.tokenizer(self.sizes["bert_mlm"])
@@ -192,10 +206,10 @@ class Folders(CliTest):
 
     def test_adapters(self):
         moods = ["--task", "classify", "--set", "data.text_column=review", "--set", "data.label_column=mood"]
-        for model, more in (("bert_mlm", moods), ("bert_mlm", [*moods, "--set", "method.lora.rest=true"]), ("llama_bf16", []), ("llama_bf16", ["--set", "method.lora.tables=true"]),
+        for model, more in (("bert_mlm", moods), ("bert_mlm", [*moods, "--set", "method.lora.rest=true"]), ("roformer_mlm", [*moods, "--set", "method.lora.rest=true"]), ("llama_bf16", []), ("llama_bf16", ["--set", "method.lora.tables=true"]),
                             ("llama_gqa_tied", ["--set", "method.lora.tables=true"]), ("llama_gqa_tied", ["--set", "method.lora.rest=true"]), ("gpt2", []), ("gpt2", ["--set", "method.lora.rest=true"])):
             args = ["--method", "lora", "--set", "method.lora.rank=3", "--set", "method.lora.alpha=5", *more]
-            run = (self.train(model, *args, data=self.folder / "moods.tsv") if model == "bert_mlm" else self.train_bytes(model, *args))["run"]
+            run = (self.train(model, *args, data=self.folder / "moods.tsv") if model.endswith("_mlm") else self.train_bytes(model, *args))["run"]
             out = self.folder / "adapter"
             said = self.ok_json("export", run, "--to", "peft", "-o", out)
             self.assertEqual(said["folder"], str(out))
@@ -229,7 +243,7 @@ class Folders(CliTest):
                 self.assertLessEqual({"classifier.weight", "classifier.bias", "bert.pooler.dense.weight"}, saved)
                 self.assertIn("classifier", config["modules_to_save"])
                 self.assertEqual("bert.embeddings.LayerNorm.weight" in saved, len(more) > len(moods))
-            self.assertEqual(config["task_type"], "SEQ_CLS" if model == "bert_mlm" else "CAUSAL_LM")
+            self.assertEqual(config["task_type"], "SEQ_CLS" if model.endswith("_mlm") else "CAUSAL_LM")
         other = self.folder / "other"
         shutil.copytree(self.folder / "llama_bf16", other)
         weights = (other / "model.safetensors").read_bytes()
