@@ -17,6 +17,9 @@ struct Named {
   const char* name;
   EmulatedShape shape;
 };
+void PrintTo(const Named& named, std::ostream* to) {
+  *to << named.name;
+}  // a list of tests has it, which bytes without a value would change
 const Named kShapes[] = {{"OneThread", {.threads = 1}},
                          {"AsLaunched", {}},
                          {"Descending", {.descending = true}},  // barriers that are missing
