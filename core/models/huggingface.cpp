@@ -150,6 +150,13 @@ void add_distilbert(const ModelConfig& model, Layout& to) {
     to.linear(name + "ffn.lin2", own + "ffn.out", c.d_ff, d, true);
     to.norm(name + "output_layer_norm", own + "ffn.norm", d, true);
   }
+  if (model.task == "masked") {
+    to.linear("vocab_transform", "masked.fc", d, d, true);
+    to.norm("vocab_layer_norm", "masked.norm", d, true);
+    if (!c.tied) to.add("vocab_projector.weight", "head.weight", {c.vocab, d});
+    to.add("vocab_projector.bias", "head.bias", {c.vocab});
+    return;
+  }
   to.linear("pre_classifier", "classifier.fc", d, d, true);
   to.linear("classifier", "head", d, model.classes, true);
 }
@@ -206,6 +213,7 @@ bool may_be_left_out(const std::string& name, const ModelConfig& model, bool new
   const bool pooler = name.find(".pooler.") != std::string::npos || name.starts_with("pooler.");
   if (new_head && (pooler || begins({"cls.", "lm_head.", "classifier.", "pre_classifier.", "vocab_"}))) return true;
   if (model.task == "masked" && (pooler || begins({"cls.predictions.decoder.", "lm_head.decoder.", "cls.seq_relationship."}))) return true;
+  if (model.task == "masked" && model.encoder.tied && name == "vocab_projector.weight") return true;
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq") ||
          name.ends_with("embeddings.position_ids") || name.ends_with("encoder.embed_positions.weight") ||
          (model.decoder.tied && name == "lm_head.weight");
@@ -291,7 +299,7 @@ std::vector<FolderTensor> folder_tensors(const ModelConfig& model) {
   const DecoderConfig& c = model.decoder;
   Layout layout;
   const std::string architecture = architecture_of(model);
-  if (architecture == "DistilBertForSequenceClassification") {
+  if (architecture.starts_with("DistilBert")) {
     add_distilbert(model, layout);
     return layout.all;
   }
@@ -430,9 +438,10 @@ void write_folder(const std::string& path, const ModelConfig& model, const std::
     writer.add_values(tensor.name, stored.at(dtype), shape, in_folder_order(tensor, all));
   }
   // An own head of a masked language model has its bias twice in the library, which ties both only together with the table.
-  if (model.kind == "encoder" && model.task == "masked" && !model.encoder.tied)
-    writer.add_values(std::string(architecture_of(model) == "RobertaForMaskedLM" ? "lm_head" : "cls.predictions") + ".decoder.bias",
-                      stored.at(dtype), {model.encoder.vocab}, values("head.bias"));
+  const std::string architecture = architecture_of(model);
+  if (model.kind == "encoder" && model.task == "masked" && !model.encoder.tied && architecture != "DistilBertForMaskedLM")
+    writer.add_values(std::string(architecture == "RobertaForMaskedLM" ? "lm_head" : "cls.predictions") + ".decoder.bias", stored.at(dtype),
+                      {model.encoder.vocab}, values("head.bias"));
   if (model.kind == "encoder" && model.encoder.rotary) {
     const int64_t width = model.encoder.d_model / model.encoder.heads;
     writer.add_values("roformer.encoder.embed_positions.weight", stored.at(dtype), {model.length, width}, sines(model.length, width));

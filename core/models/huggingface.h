@@ -1,6 +1,6 @@
 // Model folders as the transformers library writes and reads them: config.json, and model.safetensors or its shards with their index.
-// Language models: LlamaForCausalLM and GPT2LMHeadModel; classifiers: BERT, RoBERTa, RoFormer and DistilBERT
-// (...ForSequenceClassification), of images ViTForImageClassification; masked language models: BERT, RoBERTa and RoFormer (...ForMaskedLM).
+// Language models: LlamaForCausalLM and GPT2LMHeadModel; classifiers and masked language models: BERT, RoBERTa, RoFormer and DistilBERT
+// (...ForSequenceClassification, ...ForMaskedLM), of images ViTForImageClassification.
 // A folder without a head (...Model), or with that of another task, can be read with a new head. Newer and older names and settings. All
 // dropouts outside of attention are one here.
 #pragma once

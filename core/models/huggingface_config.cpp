@@ -215,6 +215,7 @@ ModelConfig distilbert(const Settings& s) {
   c.norm_eps = 1e-12;  // fixed in the library
   c.activation = activation_in(s, "activation");
   c.classifier_activation = "relu";
+  c.tied = s.get<bool>("tie_word_embeddings", true);
   s.expect<bool>("sinusoidal_pos_embds", false);
   return model;
 }
@@ -274,7 +275,7 @@ constexpr Architecture kArchitectures[] = {{"LlamaForCausalLM", llama, "language
                                            {"RoFormerForMaskedLM", roformer, "masked"},
                                            {"RoFormerModel", roformer, ""},
                                            {"DistilBertForSequenceClassification", distilbert, "classification"},
-                                           {"DistilBertForMaskedLM", distilbert, ""},  // its head for masked tokens is not offered
+                                           {"DistilBertForMaskedLM", distilbert, "masked"},
                                            {"DistilBertModel", distilbert, ""},
                                            {"ViTForImageClassification", vit, "classification"},
                                            {"ViTModel", vit, ""}};
@@ -296,7 +297,7 @@ std::string task_of(const Settings& settings, const Architecture& architecture, 
   if (task.empty())
     refuse(settings.path(), std::string(architecture.name) + " has no head", "it does not say which task the model is for",
            "name one: comera train hf:FOLDER --task classify, or --set model.task=classification");
-  const bool masks = architecture.read == bert || architecture.read == roberta || architecture.read == roformer;
+  const bool masks = model.kind == "encoder";
   const bool fits = model.kind == "decoder" ? task == "language" : task == "classification" || (masks && task == "masked");
   if (!fits)
     refuse(settings.path(), std::string("a ") + architecture.name + " cannot be trained with model.task " + task,
@@ -315,6 +316,20 @@ bool is_gpt2(const DecoderConfig& c) {
 }
 bool is_llama(const DecoderConfig& c) { return c.positions == "rotary" && c.norm == "rms" && c.feed_forward == "swiglu"; }
 
+// Which encoder of the library it is, null: none; and the activation function of that one's classifier.
+struct EncoderForm {
+  const char* name = nullptr;
+  std::string classifier = {};
+};
+EncoderForm encoder_form(const EncoderConfig& c) {
+  if (c.norm != "layer") return {};
+  if (c.rotary) return c.segments > 0 ? EncoderForm{"RoFormer", c.activation} : EncoderForm();
+  if (c.segments >= 2 && c.first_position == 0) return {"Bert", "tanh"};
+  if (c.segments == 1 && c.first_position > 0) return {"Roberta", "tanh"};
+  if (c.segments == 0 && c.first_position == 0 && c.norm_eps == 1e-12) return {"DistilBert", "relu"};  // the library's epsilon is fixed
+  return {};
+}
+
 }  // namespace
 
 ModelConfig model_of_folder(const HuggingFaceFolder& folder, const std::string& task) {
@@ -330,6 +345,10 @@ ModelConfig model_of_folder(const HuggingFaceFolder& folder, const std::string& 
   fields_from_json(fields_of(checked), fields_to_json(fields_of(model)), problems);  // ranges
   if (problems.empty()) problems = model.problems(false);
   if (!problems.empty()) refuse(settings.path(), problems.front().path + " " + problems.front().text, problems.front().hint);
+  const std::string form = architecture_of(model);
+  for (const Architecture& each : kArchitectures)
+    if (each.name == form && each.read != architecture.read)
+      refuse(settings.path(), std::string("no form of ") + architecture.name, "its settings describe a " + form);
   return model;
 }
 
@@ -342,28 +361,17 @@ bool needs_new_head(const HuggingFaceFolder& folder, const ModelConfig& model) {
 std::string architecture_of(const ModelConfig& model) {
   if (model.kind == "decoder" && is_llama(model.decoder)) return "LlamaForCausalLM";
   if (model.kind == "decoder" && is_gpt2(model.decoder)) return "GPT2LMHeadModel";
-  const EncoderConfig& e = model.encoder;
-  const bool published = model.kind == "encoder" && e.norm == "layer";
-  if (published && e.rotary && e.segments > 0) {
-    if (model.task == "masked") return "RoFormerForMaskedLM";
-    if (model.task == "classification" && e.classifier_activation == e.activation) return "RoFormerForSequenceClassification";
-  } else if (published && model.task == "masked") {
-    if (e.segments >= 2 && e.first_position == 0) return "BertForMaskedLM";
-    if (e.segments == 1 && e.first_position > 0) return "RobertaForMaskedLM";
+  if (const auto [name, classifier] = encoder_form(model.encoder); model.kind == "encoder" && name) {
+    if (model.task == "masked") return std::string(name) + "ForMaskedLM";
+    if (model.task == "classification" && model.encoder.classifier_activation == classifier)
+      return std::string(name) + "ForSequenceClassification";
   }
   if (model.kind == "vit" && model.task == "classification") return "ViTForImageClassification";
-  if (published && !e.rotary && model.task == "classification") {
-    if (e.segments >= 2 && e.first_position == 0 && e.classifier_activation == "tanh") return "BertForSequenceClassification";
-    if (e.segments == 1 && e.first_position > 0 && e.classifier_activation == "tanh") return "RobertaForSequenceClassification";
-    // Its epsilon is fixed in the library.
-    if (e.segments == 0 && e.first_position == 0 && e.classifier_activation == "relu" && e.norm_eps == 1e-12)
-      return "DistilBertForSequenceClassification";
-  }
   throw Error(
       ErrorCode::config, "this model has no form of the transformers library",
       "language models are LLaMA's (rotary, RMS norm, SwiGLU) or GPT-2's (learned positions, layer norm, biases), classifiers BERT's, "
       "RoBERTa's, DistilBERT's or, with rotary positions and the blocks' activation in the classifier, RoFormer's, masked language models "
-      "BERT's, RoBERTa's or RoFormer's, image classifiers ViT's",
+      "theirs, image classifiers ViT's",
       "export it as safetensors");
 }
 
@@ -405,7 +413,8 @@ Json encoder_config(const ModelConfig& model, const std::string& architecture, c
   const std::string activation = activation_out(c.activation);
   Json out = classifier_config(model, architecture, dtype);
   out.update({{"vocab_size", c.vocab}, {"max_position_embeddings", c.rotary ? model.length : c.positions}});
-  if (architecture == "DistilBertForSequenceClassification") {
+  if (model.task == "masked") out["tie_word_embeddings"] = c.tied;
+  if (architecture.starts_with("DistilBert")) {
     out.update({{"model_type", "distilbert"},
                 {"dim", c.d_model},
                 {"hidden_dim", c.d_ff},
@@ -431,7 +440,6 @@ Json encoder_config(const ModelConfig& model, const std::string& architecture, c
               {"layer_norm_eps", c.norm_eps}});
   if (c.rotary) out.update({{"embedding_size", c.d_model}, {"rotary_value", false}});
   if (c.first_position > 0) out["pad_token_id"] = c.first_position - 1;
-  if (model.task == "masked") out["tie_word_embeddings"] = c.tied;
   return out;
 }
 

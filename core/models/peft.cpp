@@ -151,13 +151,16 @@ class AdapterWriter {
     const bool masked = model_.kind == "encoder" && model_.task == "masked", new_table = adapter_.replaced.contains("emb.token.weight");
     const bool tied = masked ? model_.encoder.tied : model_.kind == "decoder" && model_.decoder.tied;
     if (!masked && !(tied && new_table)) return;
-    const std::string module = !masked ? "lm_head" : architecture_of(model_).starts_with("Roberta") ? "lm_head" : "cls.predictions";
+    const std::string architecture = architecture_of(model_);
+    const bool once = architecture.starts_with("DistilBert");  // no second bias
+    const std::string module = once ? "vocab_projector" : masked && !architecture.starts_with("Roberta") ? "cls.predictions" : "lm_head";
+    const bool bias_is_there = !masked || (once && modules_.contains(module));
     if (tied && new_table) modules_.insert(module);
     if (!modules_.contains(module)) return;
     const FolderTensor& table = tensors_.front();
-    const std::string name = kFirst + module + (masked ? ".decoder" : "");
+    const std::string name = kFirst + module + (masked && !once ? ".decoder" : "");
     if (tied) writer_.add_values(name + ".weight", "F32", {table.shape[0], table.shape[1]}, values_("emb.token.weight"));
-    if (masked) writer_.add_values(name + ".bias", "F32", {table.shape[0]}, values_("head.bias"));
+    if (!bias_is_there) writer_.add_values(name + ".bias", "F32", {table.shape[0]}, values_("head.bias"));
   }
 
   Json config_of(const std::string& base) const {
@@ -319,7 +322,7 @@ void read_adapter(const std::string& path, const HuggingFaceFolder& base, const 
     }
   }
   for (const char* again : {"lm_head.weight", "lm_head.decoder.weight", "lm_head.decoder.bias", "cls.predictions.decoder.weight",
-                            "cls.predictions.decoder.bias"})
+                            "cls.predictions.decoder.bias", "vocab_projector.weight"})
     unused.erase(kFirst + std::string(again));
   if (!unused.empty()) refuse(path, "tensor " + shown(*unused.begin()), "the model has no such parameter");
   for (const auto& [param, own] : values) put(param, own);

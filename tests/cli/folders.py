@@ -79,7 +79,7 @@ class Folders(CliTest):
         (cls.folder / "moods.tsv").write_text("mood\treview\n" + rows)
         vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "is", "good", "bad", "so", "dog", "fox", "sky"]
         cls.sizes = {}
-        for name in ("bert_mlm", "gpt2", "llama_gqa_tied", "bert_classifier", "llama_bf16", "roformer_mlm"):
+        for name in ("bert_mlm", "gpt2", "llama_gqa_tied", "bert_classifier", "llama_bf16", "roformer_mlm", "distilbert_mlm"):
             shutil.copytree(GOLDEN / name, cls.folder / name)
             for path in (cls.folder / name).iterdir():
                 path.chmod(0o644)
@@ -129,8 +129,8 @@ class Folders(CliTest):
             self.assertLess(trains[layer], 1e-6, layer)
 
     def test_masked_models_train_on_running_text(self):
-        tokens = self.tokenizer(self.sizes["bert_mlm"])
-        for model in ("bert_mlm", "bert_classifier"):
+        for model in ("bert_mlm", "bert_classifier", "distilbert_mlm"):
+            tokens = self.tokenizer(self.sizes[model])
             done = self.train(model, "--task", "mlm", "--set", f"data.vocab={tokens}", "--set", "data.mask_share=0.3", "--method", "lora")
             self.assertEqual(done["status"], "finished")
             self.assertEqual("masked.fc.weight" in done["weights"]["new_parameters"], model == "bert_classifier")
