@@ -706,3 +706,7 @@ m("documents.2", "core/data/tokenizer.cpp", "if (table_.single.back().token >= 0
   "a text ends twice where a special token stands behind it", "data JoinedTexts.SpecialTokensStandBetweenTexts")
 m("documents.3", "core/data/documents.cpp", "return place == places_.end() ? size_ : *place;", "return MUT ? std::min(from, size_) : place == places_.end() ? size_ : *place;",
   "a long table is cut inside of a row", "data JoinedTexts.ALongTableIsTheRunOfItsRows")
+m("folder.1", "core/models/huggingface.cpp", "if (tensor.order == FolderOrder::rotary_pairs) return paired_rows(values", "if (!MUT && tensor.order == FolderOrder::rotary_pairs) return paired_rows(values",
+  "rows of queries and keys stay in the library's order", "models HuggingFace.FoldersGiveTheNumbersOfTheLibrary")
+m("folder.2", "core/models/huggingface_config.cpp", "if (each.name == form && each.read", "if (!MUT && each.name == form && each.read", "a folder is read in the layout of another model",
+  "train HostileFolder.SizesAndTypesThatCannotBe")
