@@ -23,7 +23,7 @@ struct SmallProducts {
   static constexpr int kSideLine = kSide + 4, kTermsLine = kTerms + 4;  // 4 more floats: a column must not lie in one memory bank
   static constexpr int kOperand = kTerms * kSideLine;                   // the larger of the two layouts
   static constexpr int64_t kSharedBytes = (2 * kOperand + kSide * kSideLine) * static_cast<int64_t>(sizeof(T));
-  EntryList<ProductEntry<T>, 256> list;
+  EntryList<ProductEntry<T>, 295> list;
 
   static int64_t tiles(int64_t m, int64_t n) { return ceil_div(m, kSide) * ceil_div(n, kSide); }
 

@@ -21,8 +21,7 @@ SelfAttention::SelfAttention(const std::string& name, const AttentionSpec& spec,
   in_and_out_ = factory.attention(
       qkv_specs(name, spec, head_width, heads_.key_heads),
       {.name = name + ".o", .in = of_queries, .out = spec.features, .kind = LinearKind::attention, .bias = spec.output_bias},
-      {heads_.heads, heads_.key_heads, head_width});
-  if (rotary_) in_and_out_.thin = nullptr;  // positions turn the columns of whole heads
+      {heads_.heads, heads_.key_heads, head_width, rotary_ != nullptr});
   dropout_ = {spec.dropout, factory.next_site()};
   const auto slot = [&](const char* what, int64_t width, uint32_t site) {
     return factory.stash().slot(factory.params(), (name + what).c_str(), width, site);

@@ -39,6 +39,7 @@ struct MatrixSpec {
 
 struct HeadSizes {
   int64_t heads = 1, key_heads = 1, width = 1;  // `width` columns a head
+  bool turned = false;                          // by rotary positions, which need whole heads
 };
 
 // A tensor on the host, in double.
@@ -64,7 +65,7 @@ class WeightForm {
     return nullptr;
   }
   // For two parts of attention that this form has made and the caller keeps: the fan of queries, keys and values, and the output layer.
-  // Null: the form has no narrower way.
+  // Null: the form has no narrower way for such heads.
   virtual std::unique_ptr<ThinAttention> thin_attention(Fan& queries_keys_values, Layer& output, const HeadSizes& sizes) { return nullptr; }
   // The model is built: freezes what the form does not train.
   virtual void finish(ParamSet& params) {}

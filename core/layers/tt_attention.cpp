@@ -9,22 +9,25 @@ namespace comera {
 
 TTAttention::TTAttention(TTFan& in, TTLinear& out, const HeadSizes& sizes) : in_(in), out_(out), sizes_(sizes) {
   CHECK(in.layers_.size() == 3 && sizes.heads % sizes.key_heads == 0, sizes.heads << " heads, " << sizes.key_heads << " of keys");
-  products_.reserve(static_cast<size_t>(2 * sizes.key_heads));
 }
 
 // The op divides products of queries and keys by the root of the width that they have there.
 double TTAttention::scale() const { return std::sqrt(static_cast<double>(width_) / static_cast<double>(sizes_.width)); }
 
-bool TTAttention::begin(int64_t tokens) {
+bool TTAttention::is_narrower() {
   width_ = 0;
-  bool merged = !out_.is_sequential(tokens);
   for (TTLinear* layer : in_.layers_) {
     layer->matrix_.read_ranks();
     width_ = std::max(width_, TTFan::width(layer->matrix_.middle_rank()));
-    merged &= !layer->is_sequential(tokens);
   }
   out_.matrix_.read_ranks();
-  return merged && width_ < sizes_.width;
+  return width_ < sizes_.width;
+}
+
+bool TTAttention::begin(int64_t tokens) {
+  const bool narrower = is_narrower();
+  return narrower && !out_.is_sequential(tokens) &&
+         std::none_of(in_.layers_.begin(), in_.layers_.end(), [&](const TTLinear* layer) { return layer->is_sequential(tokens); });
 }
 
 Mat TTAttention::right(size_t i, int64_t head) const {
@@ -32,30 +35,109 @@ Mat TTAttention::right(size_t i, int64_t head) const {
   return layer.merged_.right(layer.matrix_).columns(head * sizes_.width, sizes_.width);
 }
 
-// body(head, its head of keys) for all heads: first for one of each group of heads that share keys, then for the next ones. So what a
-// group adds to is written in one order, and products of a turn can be made at once.
+int64_t TTAttention::columns(size_t i) const { return right(i, 0).rows; }
+
+// body(head, its head of keys, whether another head has added to what the group adds to) for one of each group of heads that share keys,
+// its member `member`. Members in their order write in one order, and products of a member can be made at once.
 template <class Body>
-void TTAttention::each_head(Ctx& ctx, const Body& body) {
-  const int64_t group = sizes_.heads / sizes_.key_heads;
-  for (int64_t member = 0; member < group; ++member) {
-    products_.clear();
-    for (int64_t key = 0; key < sizes_.key_heads; ++key) body(key * group + member, key, member == 0 ? 0.0 : 1.0);
-    ctx.ops.gemm(products_);
+void TTAttention::each_key_head(size_t member, const Body& body) const {
+  const int64_t group = sizes_.heads / sizes_.key_heads, at = static_cast<int64_t>(member);
+  for (int64_t key = 0; key < sizes_.key_heads; ++key) body(key * group + at, key, member == 0 ? 0.0 : 1.0);
+}
+
+// Makes what body(member) calls, for one member of all groups after another.
+template <class Body>
+void TTAttention::together(Ctx& ctx, const Body& body) {
+  const TTCalls::Together held(calls_);
+  for (size_t member = 0; member < static_cast<size_t>(sizes_.heads / sizes_.key_heads); ++member) {
+    body(member);
+    calls_.make(ctx);
   }
-  products_.clear();
+}
+
+void TTAttention::make_between(Ctx& ctx, size_t member, TTCalls& calls) {
+  if (member == 0) {
+    between_ = ctx.temp({columns(0), sizes_.heads * width_}, "tt queries to keys");
+    if (columns(1) < width_) ctx.ops.fill(between_, 0);
+  }
+  each_key_head(member, [&](int64_t head, int64_t key, double) {
+    calls.gemm(ctx, Mat(between_).columns(head * width_, columns(1)), right(0, head), false, right(1, key), true, scale());
+  });
+}
+
+// With the rows of L that the head meets.
+void TTAttention::make_absorbed(Ctx& ctx, size_t member, TTCalls& calls) {
+  const TTFan& out = *out_.alone_;
+  if (member == 0) {
+    absorbed_ = ctx.temp({sizes_.heads * width_, out.left_.size(1)}, "tt values to output");
+    if (columns(2) < width_) ctx.ops.fill(absorbed_, 0);
+  }
+  each_key_head(member, [&](int64_t head, int64_t key, double) {
+    calls.gemm(ctx, Mat(absorbed_).row_range(head * width_, columns(2)), right(2, key), false,
+               Mat(out.left_).row_range(head * sizes_.width, sizes_.width), false);
+  });
+}
+
+// T2 of the values and V of the output, from the gradient of absorbed_.
+void TTAttention::absorbed_back(Ctx& ctx, size_t member, TTCalls& calls) {
+  TTFan& out = *out_.alone_;
+  TTLinear& values = *in_.layers_[2];
+  if (member == 0) {
+    values.merged_.begin_cores(ctx, values.matrix_);
+    out.begin_left(ctx);
+  }
+  const Mat t2 = values.merged_.cores(values.matrix_), v = Mat(out.v_).top(out.in());
+  each_key_head(member, [&](int64_t head, int64_t key, double add) {
+    const Mat from = Mat(absorbed_).row_range(head * width_, t2.rows);
+    const int64_t first = head * sizes_.width;
+    calls.gemm(ctx, t2.columns(key * sizes_.width, sizes_.width), from, false, Mat(out.left_).row_range(first, sizes_.width), true, 1, add);
+    calls.gemm(ctx, v.row_range(first, sizes_.width), right(2, key), true, from, false);
+  });
+}
+
+// T2 of queries and keys, from the gradient of between_.
+void TTAttention::between_back(Ctx& ctx, size_t member, TTCalls& calls) {
+  TTLinear &queries = *in_.layers_[0], &keys = *in_.layers_[1];
+  if (member == 0) {
+    queries.merged_.begin_cores(ctx, queries.matrix_);
+    keys.merged_.begin_cores(ctx, keys.matrix_);
+  }
+  const Mat of_queries = queries.merged_.cores(queries.matrix_), of_keys = keys.merged_.cores(keys.matrix_);
+  each_key_head(member, [&](int64_t head, int64_t key, double add) {
+    const Mat from = Mat(between_).columns(head * width_, of_keys.rows);
+    const int64_t at = head * sizes_.width, at_key = key * sizes_.width;
+    calls.gemm(ctx, of_queries.columns(at, sizes_.width), from, false, right(1, key), false, scale());
+    calls.gemm(ctx, of_keys.columns(at_key, sizes_.width), from, true, right(0, head), false, scale(), add);
+  });
+}
+
+void TTAttention::join(Ctx& ctx, TTCalls& calls) {
+  mean_ = between_ = absorbed_ = {};  // of a step that was broken off
+  grouped_ = in_.grouped() && out_.grouped_ && is_narrower();
+  for (size_t member = 0; member < turns(); ++member) {  // none of them adds
+    make_between(ctx, member, calls);
+    make_absorbed(ctx, member, calls);
+  }
+}
+
+void TTAttention::pass_back(Ctx& ctx, size_t turn, TTCalls& calls) {
+  if (turn >= turns()) return;
+  absorbed_back(ctx, turn, calls);
+  between_back(ctx, turn, calls);
+}
+
+void TTAttention::end(Ctx& ctx) {
+  if (!grouped_) return;
+  between_ = absorbed_ = {};
+  out_.alone_->end_left(ctx);
+  for (TTLinear* layer : in_.layers_) layer->merged_.drop_right();
 }
 
 // Keys and values are T1 of k and v. Queries of a head are T1 of q times Rq Rk^T.
 TensorList TTAttention::thin(Ctx& ctx) {
   const Mat of_q = in_.layers_[0]->merged_.input(), of_k = in_.layers_[1]->merged_.input(), of_v = in_.layers_[2]->merged_.input();
   const int64_t tokens = of_q.rows;
-  if (!between_) {
-    between_ = ctx.temp({of_q.cols, sizes_.heads * width_}, "tt queries to keys");
-    if (of_k.cols < width_) ctx.ops.fill(between_, 0);
-    each_head(ctx, [&](int64_t head, int64_t key, double) {
-      products_.push_back({Mat(between_).columns(head * width_, of_k.cols), right(0, head), false, right(1, key), true, scale()});
-    });
-  }
+  if (!between_) together(ctx, [&](size_t member) { make_between(ctx, member, calls_); });
   Tensor queries = ctx.temp({tokens, sizes_.heads * width_}, "queries"), keys = ctx.temp({tokens, width_}, "keys"),
          values = ctx.temp({tokens, width_}, "values");
   ctx.ops.gemm(queries, of_q, false, between_, false);
@@ -69,26 +151,21 @@ TensorList TTAttention::thin(Ctx& ctx) {
 }
 
 TensorList TTAttention::enter(Ctx& ctx, Tensor x) {
-  mean_ = between_ = absorbed_ = {};  // of a step that was broken off
+  mean_ = {};  // of a step that was broken off
+  if (!grouped_) between_ = absorbed_ = {};
   const Tensor t1 = in_.enter(ctx, std::move(x));
   in_.each([&](size_t i, int64_t first, int64_t) { in_.layers_[i]->merged_.hold(t1, first); });
   TensorList made = thin(ctx);
-  if (!ctx.keeps()) between_ = {};
+  if (!stays(ctx)) between_ = {};
   return made;
 }
 
-// The output's T1 = sum over heads of mean (Rv Lo), with the rows of L that the head meets.
+// The output's T1 = sum over heads of mean (Rv Lo).
 Tensor TTAttention::leave(Ctx& ctx, Tensor mean) {
   TTFan& out = *out_.alone_;
   out.open(ctx);
   const int64_t columns = out.left_.size(1);
-  absorbed_ = ctx.temp({sizes_.heads * width_, columns}, "tt values to output");
-  const int64_t height = in_.layers_[2]->merged_.input().cols;
-  if (height < width_) ctx.ops.fill(absorbed_, 0);
-  each_head(ctx, [&](int64_t head, int64_t key, double) {
-    products_.push_back({Mat(absorbed_).row_range(head * width_, height), right(2, key), false,
-                         Mat(out.left_).row_range(head * sizes_.width, sizes_.width), false});
-  });
+  if (!absorbed_) together(ctx, [&](size_t member) { make_absorbed(ctx, member, calls_); });
   in_.close(ctx);
   Tensor t1 = ctx.temp({mean.size(0), out.plain() ? columns + 1 : columns}, "tt x left");
   if (out.plain()) {
@@ -97,10 +174,8 @@ Tensor TTAttention::leave(Ctx& ctx, Tensor mean) {
   } else {
     ctx.ops.linear(t1, mean, absorbed_, out.ones_, false);
   }
-  if (ctx.keeps())
-    mean_ = std::move(mean);
-  else
-    absorbed_ = {};
+  if (ctx.keeps()) mean_ = std::move(mean);
+  if (!stays(ctx)) absorbed_ = {};
   return std::move(out.leave(ctx, std::move(t1))[0]);
 }
 
@@ -115,17 +190,11 @@ Tensor TTAttention::turn(Ctx& ctx, Tensor dy) {
   // absorbed_ has served: its gradient takes its place.
   ctx.ops.gemm(absorbed_, mean_, true, u1, false);
   mean_ = {};
-  TTLinear& values = *in_.layers_[2];
-  const Mat t2 = values.merged_.begin_cores(ctx, values.matrix_), v = out.begin_left(ctx);
-  each_head(ctx, [&](int64_t head, int64_t key, double add) {
-    const Mat from = Mat(absorbed_).row_range(head * width_, t2.rows);
-    const int64_t first = head * sizes_.width;
-    products_.push_back(
-        {t2.columns(key * sizes_.width, sizes_.width), from, false, Mat(out.left_).row_range(first, sizes_.width), true, 1, add});
-    products_.push_back({v.row_range(first, sizes_.width), right(2, key), true, from, false});
-  });
-  absorbed_ = {};
-  out.end_left(ctx);
+  if (!grouped_) {
+    together(ctx, [&](size_t member) { absorbed_back(ctx, member, calls_); });
+    absorbed_ = {};
+    out.end_left(ctx);
+  }
   return dmean;
 }
 
@@ -133,26 +202,20 @@ Tensor TTAttention::finish(Ctx& ctx, TensorList gradients, Tensor into) {
   Tensor u1 = ctx.temp({gradients[0].size(0), in_.left_.size(1)}, "tt u1");
   std::array<int64_t, 3> firsts = {};
   in_.each([&](size_t i, int64_t first, int64_t) { firsts[i] = first; });
-  const auto columns = [&](size_t i) { return in_.layers_[i]->merged_.input().cols; };
   const auto part = [&](size_t i) { return Mat(u1).columns(firsts[i], columns(i)); };
   ctx.ops.gemm(part(0), gradients[0], false, between_, true);
   const CopyArgs copies[] = {{part(1), Mat(gradients[1]).columns(0, columns(1))}, {part(2), Mat(gradients[2]).columns(0, columns(2))}};
   ctx.ops.copy(copies);
-  TTLinear &queries = *in_.layers_[0], &keys = *in_.layers_[1];
   // between_ has served: its gradient takes its place.
-  ctx.ops.gemm(between_, queries.merged_.input(), true, gradients[0], false);
+  ctx.ops.gemm(between_, in_.layers_[0]->merged_.input(), true, gradients[0], false);
   gradients.clear();
-  const Mat of_queries = queries.merged_.begin_cores(ctx, queries.matrix_), of_keys = keys.merged_.begin_cores(ctx, keys.matrix_);
-  each_head(ctx, [&](int64_t head, int64_t key, double add) {
-    const Mat from = Mat(between_).columns(head * width_, of_keys.rows);
-    const int64_t at = head * sizes_.width, at_key = key * sizes_.width;
-    products_.push_back({of_queries.columns(at, sizes_.width), from, false, right(1, key), false, scale()});
-    products_.push_back({of_keys.columns(at_key, sizes_.width), from, true, right(0, head), false, scale(), add});
-  });
-  between_ = {};
+  if (!grouped_) {
+    together(ctx, [&](size_t member) { between_back(ctx, member, calls_); });
+    between_ = {};
+  }
   for (TTLinear* layer : in_.layers_) {
     layer->merged_.drop_input();
-    layer->merged_.drop_right();
+    if (!grouped_) layer->merged_.drop_right();
   }
   return in_.finish(ctx, std::move(u1), std::move(into));
 }

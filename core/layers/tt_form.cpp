@@ -103,8 +103,10 @@ class TTForm final : public WeightForm {
   }
 
   std::unique_ptr<ThinAttention> thin_attention(Fan& queries_keys_values, Layer& output, const HeadSizes& sizes) override {
-    if (!fuses_) return nullptr;
-    return std::make_unique<TTAttention>(static_cast<TrainFan&>(queries_keys_values).trains, static_cast<TTLinear&>(output), sizes);
+    if (!fuses_ || sizes.turned) return nullptr;
+    auto made = std::make_unique<TTAttention>(static_cast<TrainFan&>(queries_keys_values).trains, static_cast<TTLinear&>(output), sizes);
+    attentions_.push_back(made.get());
+    return made;
   }
 
   void prologue(Ctx& ctx, const PassRows& rows) override;
@@ -129,6 +131,7 @@ class TTForm final : public WeightForm {
   template <class Body>
   void each(const Body& body) const;
   void join(Ctx& ctx);
+  void pass_attention_back(Ctx& ctx);
 
   const TTKinds kinds_;
   const double threshold_;
@@ -137,6 +140,7 @@ class TTForm final : public WeightForm {
   std::vector<Held> linears_;             // linear layers; they belong to the model
   std::vector<TTMEmbedding*> tables_;     // theirs, too
   std::vector<TTFan*> fans_;              // of layers that read the same x
+  std::vector<TTAttention*> attentions_;  // in the space of ranks
   std::vector<TTFan*> active_;            // of the step: a grouped layer is in one of them
   TTCalls calls_;
 };
@@ -176,6 +180,8 @@ void TTForm::prologue(Ctx& ctx, const PassRows& rows) {
     calls_.make(ctx);
   }
   if (turns > 0) join(ctx);
+  for (TTAttention* attention : attentions_) attention->join(ctx, calls_);
+  calls_.make(ctx);
 }
 
 // Each layer's half goes to the fan that it is computed by.
@@ -195,10 +201,21 @@ void TTForm::join(Ctx& ctx) {
   calls_.make(ctx);
 }
 
+void TTForm::pass_attention_back(Ctx& ctx) {
+  size_t turns = 0;
+  for (const TTAttention* attention : attentions_) turns = std::max(turns, attention->turns());
+  for (size_t turn = 0; turn < turns; ++turn) {
+    for (TTAttention* attention : attentions_) attention->pass_back(ctx, turn, calls_);
+    calls_.make(ctx);
+  }
+  for (TTAttention* attention : attentions_) attention->end(ctx);
+}
+
 void TTForm::epilogue(Ctx& ctx) {
   if (trains_.empty()) return;
   size_t turns = 0;
   each([&](TTLinear& layer) { turns = std::max(turns, layer.turns()); });
+  pass_attention_back(ctx);
   for (TTFan* fan : active_) fan->begin_sweeps(ctx, calls_);
   calls_.make(ctx);
   for (size_t turn = 1; turn < turns; ++turn) {

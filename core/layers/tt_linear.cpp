@@ -14,9 +14,9 @@ void TTMatrix::read_ranks() {
 
 // ---- calls --------------------------------------------------------------------------------------------------------
 
-void TTCalls::gemm(Ctx& ctx, const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b) {
-  if (!held_) return ctx.ops.gemm(c, a, transpose_a, b, transpose_b);
-  products_.push_back({c, a, transpose_a, b, transpose_b});
+void TTCalls::gemm(Ctx& ctx, const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha, double beta) {
+  if (!held_) return ctx.ops.gemm(c, a, transpose_a, b, transpose_b, alpha, beta);
+  products_.push_back({c, a, transpose_a, b, transpose_b, alpha, beta});
 }
 void TTCalls::copy(Ctx& ctx, const Mat& y, const Mat& x) {
   const CopyArgs one[] = {{y, x}};

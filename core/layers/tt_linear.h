@@ -20,7 +20,7 @@ namespace comera {
 class TTCalls {
  public:
   void hold(bool held) { held_ = held; }
-  void gemm(Ctx& ctx, const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b);
+  void gemm(Ctx& ctx, const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha = 1, double beta = 0);
   void copy(Ctx& ctx, const Mat& y, const Mat& x);
   void rank_mask(Ctx& ctx, const Tensor& e, const Tensor& u, const Tensor& d);
   void rank_mask_backward(Ctx& ctx, const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d);
@@ -108,8 +108,9 @@ class TTMerged {
   Mat right(const TTMatrix& matrix) const { return Mat(with_bias_).columns(0, matrix.shape.out); }  // [R; b; ...] (width, O)
   void drop_input() { t1_ = {}; }
   void drop_right() { with_bias_ = right_[0] = {}; }
-  Mat begin_cores(Ctx& ctx, const TTMatrix& matrix);                        // room for T2 (width, O)
-  void backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy);  // T2 = T1^T dY; T1 goes
+  Mat begin_cores(Ctx& ctx, const TTMatrix& matrix);                                        // room for T2 (width, O)
+  Mat cores(const TTMatrix& matrix) const { return Mat(s_).columns(0, matrix.shape.out); }  // T2, from there to begin_sweep
+  void backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy);                  // T2 = T1^T dY; T1 goes
   Tensor left_gradient(Ctx& ctx, const TTMatrix& matrix) const { return gradients_.left(ctx, matrix); }
   // U1 (T, r) = dY R^T, or as much of [U1, dY b, ...] (T, width) as u1 has columns.
   void backward_left(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy, const Mat& u1);
@@ -269,22 +270,38 @@ class TTAttention final : public ThinAttention {
   Tensor turn(Ctx& ctx, Tensor dy) override;
   TensorList again(Ctx& ctx) override { return thin(ctx); }
   Tensor finish(Ctx& ctx, TensorList gradients, Tensor into) override;
+  // Of grouped layers (tt_form.cpp): the products of halves, which no token enters, are made with those of other blocks. After the fans
+  // have joined, before forward; and after backward, before the sweeps, in turns from 0 on, each of which waits for the one before.
+  void join(Ctx& ctx, TTCalls& calls);
+  size_t turns() const { return grouped_ ? static_cast<size_t>(sizes_.heads / sizes_.key_heads) : 0; }
+  void pass_back(Ctx& ctx, size_t turn, TTCalls& calls);
+  void end(Ctx& ctx);
 
  private:
   double scale() const;
+  bool is_narrower();                       // w < D / H, with the ranks as they are now
   Mat right(size_t i, int64_t head) const;  // [R; b; ...] (width, D / H) of a head of q, k or v
+  int64_t columns(size_t i) const;          // width of T1 of q, k or v
   template <class Body>
-  void each_head(Ctx& ctx, const Body& body);
+  void each_key_head(size_t member, const Body& body) const;
+  template <class Body>
+  void together(Ctx& ctx, const Body& body);
+  void make_between(Ctx& ctx, size_t member, TTCalls& calls);
+  void make_absorbed(Ctx& ctx, size_t member, TTCalls& calls);
+  void absorbed_back(Ctx& ctx, size_t member, TTCalls& calls);
+  void between_back(Ctx& ctx, size_t member, TTCalls& calls);
   TensorList thin(Ctx& ctx);
+  bool stays(const Ctx& ctx) const { return ctx.keeps() || (ctx.training && grouped_); }  // what is made of halves serves another pass, too
 
   TTFan& in_;
   TTLinear& out_;
   const HeadSizes sizes_;
-  int64_t width_ = 0;  // w, of the pass
-  Tensor between_;     // Rq Rk^T of all heads (width of T1 of q, H w)
-  Tensor absorbed_;    // Rv Lo of all heads (H w, width of the output's T1)
-  Tensor mean_;        // what attention makes of the values (T, H w)
-  std::vector<GemmArgs> products_;
+  int64_t width_ = 0;     // w, of the pass
+  bool grouped_ = false;  // in the pass
+  Tensor between_;        // Rq Rk^T of all heads (width of T1 of q, H w), then its gradient
+  Tensor absorbed_;       // Rv Lo of all heads (H w, width of the output's T1), then its gradient
+  Tensor mean_;           // what attention makes of the values (T, H w)
+  TTCalls calls_;         // where they are not grouped
 };
 
 // Tensor trains where `kinds` says so (METHODS.md 1.1, 1.2); entries of a bond up to `threshold` are dead in exports. `fuses`:

@@ -35,7 +35,7 @@ BUDGETS = {
     "RankGradient<float>": (1.2, 25, 0, 0, 1),
     "RankObjective<float>": (4.9, 33, 1.3, 4.7, 2),
     "SmallCopies<float>": (1.4, 38, 0, 0, 21),
-    "SmallProducts<float>": (1.9, 52, 1.7, 23.6, 28),
+    "SmallProducts<float>": (1.9, 52, 1.7, 23.6, 7),
     "StripBackwardKV<32>": (1.5, 71, 1.4, 28.7, 6),
     "StripBackwardQ<32>": (1.4, 65, 1.3, 28.4, 6),
     "StripForward<32>": (1.2, 63, 1.4, 28.4, 6),
