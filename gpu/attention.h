@@ -329,7 +329,7 @@ TileSize tile_size(int64_t head_width, int64_t longest) {
 template <class T>
 AttentionTiles<T> tiles_without_size(const Pairs& pairs, int64_t item_heads, const DropoutSite<T>& site, const ClearUncovered<T>& uncovered,
                                      std::initializer_list<const T*> matrices) {
-  bool by_four = pairs.head_width % 4 == 0;
+  bool by_four = pairs.head_width % 4 == 0 && pairs.key_step % 4 == 0;
   for (const T* matrix : matrices) by_four = by_four && of_fours(pairs.width, matrix);
   return {pairs, item_heads, 0, 0, 0, by_four, static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width))), site, uncovered};
 }
@@ -361,13 +361,14 @@ int64_t probabilities(const Args& args) {
 template <class M>
 void GpuOps<M>::body(const op::AttentionForward& args) {
   begin(args, args.q.shape());
-  const Pairs pairs(args.q, args.sequences, args.heads);
+  const Pairs pairs(args.q, args.k, args.sequences, args.heads);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
     const T *q = args.q.data<T>(), *k = args.k.data<T>(), *v = args.v.data<T>();
     T *out = args.out.data<T>(), *lse = args.lse.data<T>(), *probs = args.probs ? args.probs.data<T>() : nullptr;
     const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
-    const auto tiles = tiles_without_size<T>(pairs, pairs.heads, site, {pairs, pairs.width, out, nullptr, lse}, {q, k, v, out});
+    const auto tiles =
+        tiles_without_size<T>(pairs, pairs.heads, site, {pairs, pairs.width, pairs.width, out, nullptr, lse}, {q, k, v, out});
     if constexpr (sizeof(T) == sizeof(float))
       if (in_strips<T>(pairs, machine_.products()))
         return launch_strips<StripForward>(machine_, tiles, of_fours(pairs.longest, probs), q, k, v, out, lse, probs);
@@ -378,7 +379,7 @@ void GpuOps<M>::body(const op::AttentionForward& args) {
 template <class M>
 void GpuOps<M>::body(const op::AttentionBackward& args) {
   begin(args, args.q.shape());
-  const Pairs pairs(args.q, args.sequences, args.heads);
+  const Pairs pairs(args.q, args.k, args.sequences, args.heads);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
     const T *q = args.q.data<T>(), *k = args.k.data<T>(), *v = args.v.data<T>(), *dout = args.dout.data<T>(), *lse = args.lse.data<T>(),
@@ -386,9 +387,9 @@ void GpuOps<M>::body(const op::AttentionBackward& args) {
     const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
     T *delta = machine_.template scratch<T>(args.lse.count()), *dq = args.dq.data<T>(), *dk = args.dk.data<T>(), *dv = args.dv.data<T>();
     const auto of_queries =
-        tiles_without_size<T>(pairs, pairs.heads, site, {pairs, pairs.width, dq, nullptr, nullptr}, {q, k, v, dout, dq});
-    const auto of_keys =
-        tiles_without_size<T>(pairs, pairs.key_heads, site, {pairs, pairs.key_width, dk, dv, nullptr}, {q, k, v, dout, dk, dv});
+        tiles_without_size<T>(pairs, pairs.heads, site, {pairs, pairs.width, pairs.width, dq, nullptr, nullptr}, {q, k, v, dout, dq});
+    const auto of_keys = tiles_without_size<T>(pairs, pairs.key_heads, site, {pairs, pairs.key_width, pairs.key_step, dk, dv, nullptr},
+                                               {q, k, v, dout, dk, dv});
     if constexpr (sizeof(T) == sizeof(float))
       if (in_strips<T>(pairs, machine_.products())) {
         const StripSaved saved{q, k, v, dout, lse, probs};

@@ -8,10 +8,10 @@ namespace comera::gpu {
 
 struct Pairs {
   const int *starts, *lengths;
-  int64_t sequences, heads, key_heads, longest, tokens, width, head_width, key_width;
+  int64_t sequences, heads, key_heads, longest, tokens, width, head_width, key_width, key_step;
   bool causal;
 
-  Pairs(const Tensor& q, const Sequences& s, const AttentionHeads& h)
+  Pairs(const Tensor& q, const Mat& k, const Sequences& s, const AttentionHeads& h)
       : starts(s.starts.data<int>()),
         lengths(s.lengths.data<int>()),
         sequences(s.starts.count()),
@@ -22,6 +22,7 @@ struct Pairs {
         width(q.size(1)),
         head_width(width / heads),
         key_width(head_width * key_heads),
+        key_step(k.ld),
         causal(h.causal) {}
   HD int64_t group() const { return heads / key_heads; }  // query heads on a key head
   HD bool sound(int64_t s) const {
@@ -41,7 +42,7 @@ struct Pair {
         start(all.starts[index / all.heads]),
         length(all.sound(index / all.heads) ? all.lengths[index / all.heads] : 0),
         at(start * all.width + head * all.head_width),
-        key_at(start * all.key_width + head / all.group() * all.head_width),
+        key_at(start * all.key_step + head / all.group() * all.head_width),
         lse_at(head * all.tokens + start),
         rows_at(index * all.longest),
         probs_at(rows_at * all.longest) {}
@@ -57,12 +58,12 @@ struct Pair {
   }
 };
 
-// Fills rows that no sequence covers, in up to two matrices (T, width) and lse (heads, T); each may be null. A block tests one row a
-// thread at a time.
+// Fills rows that no sequence covers, in up to two matrices (T, width) of row step `step` and lse (heads, T); each may be null. A block
+// tests one row a thread at a time.
 template <class T>
 struct ClearUncovered {
   Pairs pairs;
-  int64_t width;
+  int64_t width, step;
   T *a, *b, *lse;
 
   HD int64_t items(int threads) const { return ceil_div(pairs.tokens, threads); }
@@ -90,8 +91,8 @@ struct ClearUncovered {
       if (with == covered()) continue;
       const int64_t t = first + row;
       for (int64_t d = g.thread(); d < width; d += g.threads()) {
-        if (a) a[t * width + d] = with;
-        if (b) b[t * width + d] = with;
+        if (a) a[t * step + d] = with;
+        if (b) b[t * step + d] = with;
       }
       for (int64_t head = g.thread(); lse && head < pairs.heads; head += g.threads()) lse[head * pairs.tokens + t] = with;
     }
@@ -150,7 +151,7 @@ struct AttentionTiles {
   }
   template <class Group>
   KERNEL void load_keys(const Group& g, T* tile, const T* from, const Pair& pair, int first) const {
-    load_rows(g, tile, from + pair.key_at + first * pairs.key_width, pairs.key_width, pair, first, side);
+    load_rows(g, tile, from + pair.key_at + first * pairs.key_step, pairs.key_step, pair, first, side);
   }
   template <class Group>
   KERNEL void load_rows(const Group& g, T* tile, const T* from, int64_t step, const Pair& pair, int first, int rows) const {
@@ -168,7 +169,7 @@ struct AttentionTiles {
   }
   template <class Group>
   KERNEL void store_keys(const Group& g, T* to, const T* tile, const Pair& pair, int first) const {
-    store_rows(g, to + pair.key_at + first * pairs.key_width, pairs.key_width, tile, pair, first);
+    store_rows(g, to + pair.key_at + first * pairs.key_step, pairs.key_step, tile, pair, first);
   }
   template <class Group>
   KERNEL void store_rows(const Group& g, T* rows, int64_t step, const T* tile, const Pair& pair, int first) const {

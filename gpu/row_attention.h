@@ -32,7 +32,7 @@ struct StripTiles {
   }
   template <class Group>
   KERNEL void load_keys(const Group& g, float* tile, const float* from, const Pair& pair, int first) const {
-    load<kSide>(g, tile, from + pair.key_at, t.pairs.key_width, first, static_cast<int>(pair.length));
+    load<kSide>(g, tile, from + pair.key_at, t.pairs.key_step, first, static_cast<int>(pair.length));
   }
   // Rows [first, n) of a sequence from the strip of their block.
   template <class Strip>
@@ -200,8 +200,8 @@ struct StripBackwardQ : StripTiles<kWidth> {
       if (!saved.probs) this->template load<kSide>(g, tq, saved.q + pair.at, t.pairs.width, first, n);
       this->template load<kSide>(g, td, saved.dout + pair.at, t.pairs.width, first, n);
       for (int begin = 0; begin < keys; begin += kKeys) {
-        this->template load<kKeys>(g, tk, saved.k + pair.key_at, t.pairs.key_width, begin, n);
-        this->template load<kKeys>(g, tv, saved.v + pair.key_at, t.pairs.key_width, begin, n);
+        this->template load<kKeys>(g, tk, saved.k + pair.key_at, t.pairs.key_step, begin, n);
+        this->template load<kKeys>(g, tv, saved.v + pair.key_at, t.pairs.key_step, begin, n);
         g.sync();
         if (!saved.probs) p.template dots<kWidth, kLine>(tq, tk);
         d.template dots<kWidth, kLine>(td, tv);
@@ -298,8 +298,8 @@ struct StripBackwardKV : StripTiles<kWidth> {
         sum_k.template add<kLine>(p, tq);
         g.sync();
       }
-      this->store(sum_k, dk + first_of_group.key_at, t.pairs.key_width, first, n);
-      this->store(sum_v, dv + first_of_group.key_at, t.pairs.key_width, first, n);
+      this->store(sum_k, dk + first_of_group.key_at, t.pairs.key_step, first, n);
+      this->store(sum_v, dv + first_of_group.key_at, t.pairs.key_step, first, n);
     });
   }
 };

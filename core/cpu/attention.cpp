@@ -20,11 +20,11 @@ namespace {
 struct Layout {
   const int *starts, *lengths;
   int64_t sequences, heads, longest, tokens, width, head_width;
-  int64_t group, key_width;  // query heads on a key head; row step of K and V
+  int64_t group, key_width, key_step;  // query heads on a key head; columns and row step of K, V and theirs
   bool causal;
   int64_t ld;  // row step of a thread's matrices: whole cache lines
 
-  Layout(const Tensor& q, const Sequences& s, const AttentionHeads& h)
+  Layout(const Tensor& q, const Mat& k, const Sequences& s, const AttentionHeads& h)
       : starts(s.starts.data<int>()),
         lengths(s.lengths.data<int>()),
         sequences(s.starts.count()),
@@ -35,6 +35,7 @@ struct Layout {
         head_width(width / heads),
         group(heads / h.key_heads),
         key_width(width / group),
+        key_step(k.ld),
         causal(h.causal),
         ld(round_up(longest, 16)) {
     for (int64_t i = 0; i < sequences; ++i)
@@ -57,7 +58,7 @@ struct Pair {
         start(l.starts[sequence]),
         length(l.lengths[sequence]),
         at(start * l.width + head * l.head_width),
-        key_at(start * l.key_width + head / l.group * l.head_width),
+        key_at(start * l.key_step + head / l.group * l.head_width),
         lse_at(head * l.tokens + start),
         probs_at(index * l.longest * l.longest),
         word(static_cast<uint64_t>(probs_at)),
@@ -82,7 +83,7 @@ void for_pairs(ThreadPool& pool, const Layout& l, const HeadProducts<T>& product
   });
 }
 
-// Rows of (tokens, width) and (tokens, key_width) matrices that no sequence covers become 0; lse (heads, tokens), if there is one, too.
+// Rows of matrices like Q and like K that no sequence covers become 0; lse (heads, tokens), if there is one, too.
 template <class T>
 void clear_uncovered(ThreadPool& pool, const Layout& l, T* of_queries, std::initializer_list<T*> of_keys, T* lse) {
   char* covered = pool.scratch_of<char>(l.tokens + 1);
@@ -96,7 +97,7 @@ void clear_uncovered(ThreadPool& pool, const Layout& l, T* of_queries, std::init
   for (int64_t t = 0; t < l.tokens; ++t) {
     if (covered[t]) continue;
     std::fill(of_queries + t * l.width, of_queries + (t + 1) * l.width, T(0));
-    for (T* matrix : of_keys) std::fill(matrix + t * l.key_width, matrix + (t + 1) * l.key_width, T(0));
+    for (T* matrix : of_keys) std::fill(matrix + t * l.key_step, matrix + t * l.key_step + l.key_width, T(0));
     if (lse)
       for (int64_t head = 0; head < l.heads; ++head) lse[head * l.tokens + t] = 0;
   }
@@ -138,7 +139,7 @@ void softmax_backward(int64_t n, T* pd, const T* p, T* dp, T scale) {
 }  // namespace
 
 void CpuOps::body(const op::AttentionForward& args) {
-  const Layout l(args.q, args.sequences, args.heads);
+  const Layout l(args.q, args.k, args.sequences, args.heads);
   const DropoutSite site(args.dropout, args.step, l.sequences * l.heads * l.longest * l.longest);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
@@ -148,7 +149,7 @@ void CpuOps::body(const op::AttentionForward& args) {
     clear_uncovered<T>(pool_, l, to, {}, logs);
     const HeadProducts<T> products(l.head_width, l.longest, !kept || l.longest % 16 == 0, l.causal);
     for_pairs<T>(pool_, l, products, 1, 1, [&](const Pair& pair, T* buffer, HeadMemory<T>& memory) {
-      const int64_t n = pair.length, D = l.width, K = l.key_width;
+      const int64_t n = pair.length, D = l.width, K = l.key_step;
       T* p = kept ? kept + pair.probs_at : buffer;  // (n, n), row step ldp
       const int64_t ldp = kept ? l.longest : l.ld;
       if (kept && n < l.longest) std::fill(p, p + l.longest * l.longest, T(0));  // nothing undefined is kept
@@ -170,7 +171,7 @@ void CpuOps::body(const op::AttentionForward& args) {
 }
 
 void CpuOps::body(const op::AttentionBackward& args) {
-  const Layout l(args.q, args.sequences, args.heads);
+  const Layout l(args.q, args.k, args.sequences, args.heads);
   const DropoutSite site(args.dropout, args.step, l.sequences * l.heads * l.longest * l.longest);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
@@ -181,7 +182,7 @@ void CpuOps::body(const op::AttentionBackward& args) {
     clear_uncovered<T>(pool_, l, to_q, {to_k, to_v}, nullptr);
     const HeadProducts<T> products(l.head_width, l.longest, true, l.causal);
     for_pairs<T>(pool_, l, products, l.group, 3, [&](const Pair& pair, T* buffer, HeadMemory<T>& memory) {
-      const int64_t n = pair.length, D = l.width, K = l.key_width, ld = l.ld;
+      const int64_t n = pair.length, D = l.width, K = l.key_step, ld = l.ld;
       if (n == 0) return;
       T *own = buffer, *dropped = own + l.longest * ld, *dp = dropped + l.longest * ld;
       const T* p = kept ? kept + pair.probs_at : own;

@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 
 #include "core/layers/blocks.h"
@@ -45,11 +46,29 @@ void Rotary::turn(Ctx& ctx, const Tensor& y, const Tensor& x, bool back) const {
   ctx.ops.run(op::Rotate{y, x, table_, back});
 }
 
+// What heads make of the values (T, D); keeps lse_ for backward.
+Tensor SelfAttention::attend(Ctx& ctx, const Tensor& q, const Mat& k, const Mat& v, const Tensor& probs) {
+  Dropout dropout = dropout_;
+  if (!ctx.training) dropout.probability = 0;
+  Tensor lse = ctx.temp({heads_.heads, q.size(0)}, "attention lse"), out = ctx.temp(q.shape(), "attention");
+  ctx.ops.attention_forward(out, lse, probs, q, k, v, ctx.sequences, heads_now_, dropout, ctx.step);
+  if (ctx.keeps()) lse_ = std::move(lse);
+  return out;
+}
+
 Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
   const int64_t tokens = x.size(0), longest = ctx.sequences.longest;
   thin_ = in_and_out_.thin && in_and_out_.thin->begin(tokens);
   heads_now_ = thin_ ? AttentionHeads(heads_.heads, 1, heads_.causal) : heads_;
-  TensorList qkv = thin_ ? in_and_out_.thin->enter(ctx, std::move(x)) : in_and_out_.queries_keys_values->forward(ctx, std::move(x));
+  if (thin_) {  // narrow products make probabilities again in the time that reading them takes
+    Tensor mean;
+    {
+      const ThinAttention::Heads heads = in_and_out_.thin->enter(ctx, std::move(x));
+      mean = attend(ctx, heads.queries, heads.keys, heads.values, {});
+    }
+    return in_and_out_.thin->leave(ctx, std::move(mean));
+  }
+  TensorList qkv = in_and_out_.queries_keys_values->forward(ctx, std::move(x));
   Tensor q = std::move(qkv[0]), k = std::move(qkv[1]), v = std::move(qkv[2]);
   if (rotary_)
     for (Tensor* x : {&q, &k}) {  // into other tensors: a layer may have to make its own again
@@ -57,54 +76,58 @@ Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
       rotary_->turn(ctx, turned, *x, false);
       *x = std::move(turned);
     }
-  Tensor lse = ctx.temp({heads_.heads, tokens}, "attention lse");
   Tensor probs;
-  if (ctx.keeps() && keep_probabilities_ && !thin_)  // narrow products make them again in the time that reading them takes
+  if (ctx.keeps() && keep_probabilities_)
     probs = ctx.temp({ctx.sequences.starts.size(0), heads_.heads, longest, longest}, "attention probabilities");
-  Dropout dropout = dropout_;
-  if (!ctx.training) dropout.probability = 0;
-  Tensor out = ctx.temp(q.shape(), "attention");
-  ctx.ops.attention_forward(out, lse, probs, q, k, v, ctx.sequences, heads_now_, dropout, ctx.step);
+  Tensor out = attend(ctx, q, k, v, probs);
   if (ctx.keeps()) {
     // The largest first: under int8 its exact form goes before the others' codes come.
     if (probs) kept_probs_ = ctx.stash.keep(ctx, probs_slot_, probs);
     probs = {};
-    if (!thin_) {
-      kept_q_ = ctx.stash.keep(ctx, q_slot_, q);
-      q = {};
-      kept_k_ = ctx.stash.keep(ctx, k_slot_, k);
-      k = {};
-      kept_v_ = ctx.stash.keep(ctx, v_slot_, v);
-    }
-    lse_ = std::move(lse);
+    kept_q_ = ctx.stash.keep(ctx, q_slot_, q);
+    q = {};
+    kept_k_ = ctx.stash.keep(ctx, k_slot_, k);
+    k = {};
+    kept_v_ = ctx.stash.keep(ctx, v_slot_, v);
   }
   q = {};
   k = {};
   v = {};
-  lse = {};
-  return thin_ ? in_and_out_.thin->leave(ctx, std::move(out)) : in_and_out_.output->forward(ctx, std::move(out));
+  return in_and_out_.output->forward(ctx, std::move(out));
 }
 
 Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
   CHECK(lse_, "backward of attention without its forward");
-  Tensor dout = thin_ ? in_and_out_.thin->turn(ctx, std::move(dy)) : in_and_out_.output->backward(ctx, std::move(dy));
-  TensorList qkv;
-  if (thin_)
-    qkv = in_and_out_.thin->again(ctx);
-  else
-    for (const auto& [slot, kept] : {std::pair{&q_slot_, &kept_q_}, {&k_slot_, &kept_k_}, {&v_slot_, &kept_v_}})
-      qkv.push_back(ctx.stash.load(ctx, *slot, std::exchange(*kept, {})));
-  Tensor q = std::move(qkv[0]), k = std::move(qkv[1]), v = std::move(qkv[2]);
+  if (!thin_) return backward_of_whole_heads(ctx, std::move(dy), std::move(into));
+  Tensor dmean = in_and_out_.thin->turn(ctx, std::move(dy));
+  std::optional heads = in_and_out_.thin->again(ctx);
+  sums_again(ctx, heads->queries, heads->keys, heads->values);
+  ThinAttention::Heads gradients = in_and_out_.thin->gradients(ctx);
+  ctx.ops.attention_backward(gradients.queries, gradients.keys, gradients.values, dmean, lse_, {}, heads->queries, heads->keys,
+                             heads->values, ctx.sequences, heads_now_, dropout_, ctx.step);
+  heads.reset();
+  dmean = lse_ = {};
+  return in_and_out_.thin->finish(ctx, std::move(gradients), std::move(into));
+}
+
+// Rounded queries and keys have sums of their own: with those of the forward pass, rows of probabilities would not sum to 1, and what all
+// dP of a row have in common, which is large, would not cancel in dP - delta.
+void SelfAttention::sums_again(Ctx& ctx, const Tensor& q, const Mat& k, const Mat& v) {
+  if (ctx.stash.exact()) return;
+  ctx.ops.attention_forward(ctx.temp(q.shape(), "attention"), lse_, {}, q, k, v, ctx.sequences, heads_now_, {}, ctx.step);
+}
+
+Tensor SelfAttention::backward_of_whole_heads(Ctx& ctx, Tensor dy, Tensor into) {
+  Tensor dout = in_and_out_.output->backward(ctx, std::move(dy));
+  const auto load = [&](const StashSlot& slot, Kept& kept) { return ctx.stash.load(ctx, slot, std::exchange(kept, {})); };
+  Tensor q = load(q_slot_, kept_q_), k = load(k_slot_, kept_k_), v = load(v_slot_, kept_v_);
   Tensor probs;
   if (kept_probs_) {
     const int64_t longest = ctx.sequences.longest;
     probs = ctx.stash.load(ctx, probs_slot_, kept_probs_).view({ctx.sequences.starts.size(0), heads_.heads, longest, longest});
     kept_probs_ = {};
   }
-  // Rounded queries and keys have sums of their own: with those of the forward pass, rows of probabilities would not sum to 1, and what all
-  // dP of a row have in common, which is large, would not cancel in dP - delta.
-  if (!probs && !ctx.stash.exact())
-    ctx.ops.attention_forward(ctx.temp(q.shape(), "attention"), lse_, {}, q, k, v, ctx.sequences, heads_now_, {}, ctx.step);
+  if (!probs) sums_again(ctx, q, k, v);
   Tensor dq = ctx.temp(q.shape(), "dqueries"), dk = ctx.temp(k.shape(), "dkeys"), dv = ctx.temp(k.shape(), "dvalues");
   ctx.ops.attention_backward(dq, dk, dv, dout, lse_, probs, q, k, v, ctx.sequences, heads_now_, dropout_, ctx.step);
   lse_ = {};
@@ -117,8 +140,7 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
     for (const Tensor& gradient : {dq, dk}) rotary_->turn(ctx, gradient, gradient, true);
   TensorList gradients;
   for (Tensor* gradient : {&dq, &dk, &dv}) gradients.push_back(std::move(*gradient));
-  return thin_ ? in_and_out_.thin->finish(ctx, std::move(gradients), std::move(into))
-               : in_and_out_.queries_keys_values->backward(ctx, std::move(gradients), std::move(into));
+  return in_and_out_.queries_keys_values->backward(ctx, std::move(gradients), std::move(into));
 }
 
 }  // namespace comera

@@ -186,6 +186,10 @@ class SelfAttention final : public Layer {
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 
  private:
+  Tensor attend(Ctx& ctx, const Tensor& q, const Mat& k, const Mat& v, const Tensor& probs);
+  void sums_again(Ctx& ctx, const Tensor& q, const Mat& k, const Mat& v);
+  Tensor backward_of_whole_heads(Ctx& ctx, Tensor dy, Tensor into);
+
   LayerFactory::Projections in_and_out_;
   const AttentionHeads heads_;
   AttentionHeads heads_now_;  // of the pass: in the space of ranks all share one head of keys

@@ -1,6 +1,5 @@
 #pragma once
 #include "core/layers/layer.h"
-#include "core/tensor/tensor_list.h"
 
 namespace comera {
 
@@ -8,14 +7,20 @@ namespace comera {
 // have r + 1 columns, and all of them share keys and values of as many (METHODS.md 12.6). Letters: H heads, w columns of a thin head.
 class ThinAttention {
  public:
+  // Queries (T, H w), keys (T, w) and values (T, w), or their gradients.
+  struct Heads {
+    Tensor queries;
+    Mat keys, values;
+  };
   virtual ~ThinAttention() = default;
   // Whether the pass that begins, over T tokens, computes it so: it does where that is less work.
   virtual bool begin(int64_t tokens) = 0;
-  virtual TensorList enter(Ctx& ctx, Tensor x) = 0;                        // x (T, D) -> queries (T, H w), keys (T, w), values (T, w)
-  virtual Tensor leave(Ctx& ctx, Tensor mean) = 0;                         // means of values, weighted by attention (T, H w) -> y (T, D)
-  virtual Tensor turn(Ctx& ctx, Tensor dy) = 0;                            // gradient of `mean`
-  virtual TensorList again(Ctx& ctx) = 0;                                  // queries, keys, values
-  virtual Tensor finish(Ctx& ctx, TensorList gradients, Tensor into) = 0;  // of the three -> dx, or added to `into`
+  virtual Heads enter(Ctx& ctx, Tensor x) = 0;                        // of x (T, D)
+  virtual Tensor leave(Ctx& ctx, Tensor mean) = 0;                    // means of values, weighted by attention (T, H w) -> y (T, D)
+  virtual Tensor turn(Ctx& ctx, Tensor dy) = 0;                       // gradient of `mean`
+  virtual Heads again(Ctx& ctx) = 0;                                  // what enter() gave
+  virtual Heads gradients(Ctx& ctx) = 0;                              // room for those of again()
+  virtual Tensor finish(Ctx& ctx, Heads gradients, Tensor into) = 0;  // dx, or added to `into`
 };
 
 }  // namespace comera

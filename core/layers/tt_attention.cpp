@@ -1,7 +1,7 @@
 // Attention in the space of ranks (METHODS.md 12.6): heads of queries, keys, values and of what attention makes of them are never made.
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/layers/tt_linear.h"
 
@@ -112,7 +112,7 @@ void TTAttention::between_back(Ctx& ctx, size_t member, TTCalls& calls) {
 }
 
 void TTAttention::join(Ctx& ctx, TTCalls& calls) {
-  mean_ = between_ = absorbed_ = {};  // of a step that was broken off
+  mean_ = u1_ = between_ = absorbed_ = {};  // of a step that was broken off
   grouped_ = in_.grouped() && out_.grouped_ && is_narrower();
   for (size_t member = 0; member < turns(); ++member) {  // none of them adds
     make_between(ctx, member, calls);
@@ -133,29 +133,28 @@ void TTAttention::end(Ctx& ctx) {
   for (TTLinear* layer : in_.layers_) layer->merged_.drop_right();
 }
 
-// Keys and values are T1 of k and v. Queries of a head are T1 of q times Rq Rk^T.
-TensorList TTAttention::thin(Ctx& ctx) {
+// Keys and values are T1 of k and v, where that is narrower than w with zeros behind. Queries of a head are T1 of q times Rq Rk^T.
+ThinAttention::Heads TTAttention::thin(Ctx& ctx) {
   const Mat of_q = in_.layers_[0]->merged_.input(), of_k = in_.layers_[1]->merged_.input(), of_v = in_.layers_[2]->merged_.input();
   const int64_t tokens = of_q.rows;
   if (!between_) together(ctx, [&](size_t member) { make_between(ctx, member, calls_); });
-  Tensor queries = ctx.temp({tokens, sizes_.heads * width_}, "queries"), keys = ctx.temp({tokens, width_}, "keys"),
-         values = ctx.temp({tokens, width_}, "values");
+  Tensor queries = ctx.temp({tokens, sizes_.heads * width_}, "queries");
   ctx.ops.gemm(queries, of_q, false, between_, false);
+  if (even()) return {std::move(queries), of_k, of_v};
+  const Tensor keys = ctx.temp({tokens, width_}, "keys"), values = ctx.temp({tokens, width_}, "values");
   if (of_k.cols < width_) ctx.ops.fill(keys, 0);
   if (of_v.cols < width_) ctx.ops.fill(values, 0);
   const CopyArgs copies[] = {{Mat(keys).columns(0, of_k.cols), of_k}, {Mat(values).columns(0, of_v.cols), of_v}};
   ctx.ops.copy(copies);
-  TensorList made;
-  for (Tensor* tensor : {&queries, &keys, &values}) made.push_back(std::move(*tensor));
-  return made;
+  return {std::move(queries), keys, values};
 }
 
-TensorList TTAttention::enter(Ctx& ctx, Tensor x) {
-  mean_ = {};  // of a step that was broken off
+ThinAttention::Heads TTAttention::enter(Ctx& ctx, Tensor x) {
+  mean_ = u1_ = {};  // of a step that was broken off
   if (!grouped_) between_ = absorbed_ = {};
   const Tensor t1 = in_.enter(ctx, std::move(x));
   in_.each([&](size_t i, int64_t first, int64_t) { in_.layers_[i]->merged_.hold(t1, first); });
-  TensorList made = thin(ctx);
+  Heads made = thin(ctx);
   if (!stays(ctx)) between_ = {};
   return made;
 }
@@ -198,17 +197,32 @@ Tensor TTAttention::turn(Ctx& ctx, Tensor dy) {
   return dmean;
 }
 
-Tensor TTAttention::finish(Ctx& ctx, TensorList gradients, Tensor into) {
-  Tensor u1 = ctx.temp({gradients[0].size(0), in_.left_.size(1)}, "tt u1");
-  std::array<int64_t, 3> firsts = {};
-  in_.each([&](size_t i, int64_t first, int64_t) { firsts[i] = first; });
-  const auto part = [&](size_t i) { return Mat(u1).columns(firsts[i], columns(i)); };
-  ctx.ops.gemm(part(0), gradients[0], false, between_, true);
-  const CopyArgs copies[] = {{part(1), Mat(gradients[1]).columns(0, columns(1))}, {part(2), Mat(gradients[2]).columns(0, columns(2))}};
-  ctx.ops.copy(copies);
-  // between_ has served: its gradient takes its place.
-  ctx.ops.gemm(between_, in_.layers_[0]->merged_.input(), true, gradients[0], false);
-  gradients.clear();
+Mat TTAttention::of_u1(size_t i) const {
+  int64_t at = 0;
+  in_.each([&](size_t each, int64_t first, int64_t) { at = each == i ? first : at; });
+  return Mat(u1_).columns(at, columns(i));
+}
+
+// Those of keys and values go where finish() wants them, if they are T1 as it lies.
+ThinAttention::Heads TTAttention::gradients(Ctx& ctx) {
+  const int64_t tokens = in_.layers_[0]->merged_.input().rows;
+  u1_ = ctx.temp({tokens, in_.left_.size(1)}, "tt u1");
+  Tensor queries = ctx.temp({tokens, sizes_.heads * width_}, "dqueries");
+  if (even()) return {std::move(queries), of_u1(1), of_u1(2)};
+  return {std::move(queries), ctx.temp({tokens, width_}, "dkeys"), ctx.temp({tokens, width_}, "dvalues")};
+}
+
+Tensor TTAttention::finish(Ctx& ctx, Heads gradients, Tensor into) {
+  {
+    const Heads of = std::move(gradients);  // their memory is free behind this
+    ctx.ops.gemm(of_u1(0), of.queries, false, between_, true);
+    if (!even()) {
+      const CopyArgs copies[] = {{of_u1(1), of.keys.columns(0, columns(1))}, {of_u1(2), of.values.columns(0, columns(2))}};
+      ctx.ops.copy(copies);
+    }
+    // between_ has served: its gradient takes its place.
+    ctx.ops.gemm(between_, in_.layers_[0]->merged_.input(), true, of.queries, false);
+  }
   if (!grouped_) {
     together(ctx, [&](size_t member) { between_back(ctx, member, calls_); });
     between_ = {};
@@ -217,7 +231,7 @@ Tensor TTAttention::finish(Ctx& ctx, TensorList gradients, Tensor into) {
     layer->merged_.drop_input();
     if (!grouped_) layer->merged_.drop_right();
   }
-  return in_.finish(ctx, std::move(u1), std::move(into));
+  return in_.finish(ctx, std::exchange(u1_, {}), std::move(into));
 }
 
 }  // namespace comera

@@ -265,11 +265,12 @@ class TTAttention final : public ThinAttention {
  public:
   TTAttention(TTFan& in, TTLinear& out, const HeadSizes& sizes);
   bool begin(int64_t tokens) override;
-  TensorList enter(Ctx& ctx, Tensor x) override;
+  Heads enter(Ctx& ctx, Tensor x) override;
   Tensor leave(Ctx& ctx, Tensor mean) override;
   Tensor turn(Ctx& ctx, Tensor dy) override;
-  TensorList again(Ctx& ctx) override { return thin(ctx); }
-  Tensor finish(Ctx& ctx, TensorList gradients, Tensor into) override;
+  Heads again(Ctx& ctx) override { return thin(ctx); }
+  Heads gradients(Ctx& ctx) override;
+  Tensor finish(Ctx& ctx, Heads gradients, Tensor into) override;
   // Of grouped layers (tt_form.cpp): the products of halves, which no token enters, are made with those of other blocks. After the fans
   // have joined, before forward; and after backward, before the sweeps, in turns from 0 on, each of which waits for the one before.
   void join(Ctx& ctx, TTCalls& calls);
@@ -290,7 +291,9 @@ class TTAttention final : public ThinAttention {
   void make_absorbed(Ctx& ctx, size_t member, TTCalls& calls);
   void absorbed_back(Ctx& ctx, size_t member, TTCalls& calls);
   void between_back(Ctx& ctx, size_t member, TTCalls& calls);
-  TensorList thin(Ctx& ctx);
+  Heads thin(Ctx& ctx);
+  Mat of_u1(size_t i) const;                                                              // columns of U1 that are those of T1 of q, k or v
+  bool even() const { return columns(1) == width_ && columns(2) == width_; }              // keys and values are T1 of k and v as they lie
   bool stays(const Ctx& ctx) const { return ctx.keeps() || (ctx.training && grouped_); }  // what is made of halves serves another pass, too
 
   TTFan& in_;
@@ -301,6 +304,7 @@ class TTAttention final : public ThinAttention {
   Tensor between_;        // Rq Rk^T of all heads (width of T1 of q, H w), then its gradient
   Tensor absorbed_;       // Rv Lo of all heads (H w, width of the output's T1), then its gradient
   Tensor mean_;           // what attention makes of the values (T, H w)
+  Tensor u1_;             // of the fan, from gradients() to finish()
   TTCalls calls_;         // where they are not grouped
 };
 

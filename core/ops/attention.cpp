@@ -10,7 +10,15 @@ using namespace ops_check;
 
 namespace {
 
-Shape key_shape(const Tensor& q, const AttentionHeads& heads) { return {q.size(0), q.size(1) / heads.heads * heads.key_heads}; }
+// K, V or a gradient of theirs, with the row step of `like`.
+void check_of_keys(const char* op, const char* name, const Mat& x, const Tensor& q, const AttentionHeads& heads, const Mat& like) {
+  check_inside(op, name, x);
+  const Shape shape{q.size(0), q.size(1) / heads.heads * heads.key_heads};
+  CHECK(Shape({x.rows, x.cols}) == shape && x.tensor.dtype() == q.dtype(), op << ": " << name << " is " << Shape{x.rows, x.cols}.text()
+                                                                              << " " << name_of(x.tensor.dtype()) << ", expected "
+                                                                              << shape.text() << " " << name_of(q.dtype()));
+  CHECK(x.ld == like.ld, op << ": " << name << " has row step " << x.ld << ", k has " << like.ld);
+}
 
 // Shapes common to both directions.
 template <class Op>
@@ -21,8 +29,8 @@ void check_both(const Op& op) {
   const int64_t tokens = q.size(0), width = q.size(1), longest = op.sequences.longest, heads = op.heads.heads;
   CHECK(heads > 0 && width % heads == 0, name << ": " << heads << " heads in " << width << " features");
   CHECK(op.heads.key_heads > 0 && heads % op.heads.key_heads == 0, name << ": " << heads << " heads on " << op.heads.key_heads);
-  check_shape(name, "k", op.k, key_shape(q, op.heads), q.dtype());
-  check_shape(name, "v", op.v, key_shape(q, op.heads), q.dtype());
+  check_of_keys(name, "k", op.k, q, op.heads, op.k);
+  check_of_keys(name, "v", op.v, q, op.heads, op.k);
   check_shape(name, "lse", op.lse, {heads, tokens}, q.dtype());
   check_sequences(name, op.sequences);
   CHECK(longest >= 0, name << ": longest sequence " << longest);
@@ -48,8 +56,8 @@ Work AttentionForward::work(double bytes) const { return {2 * product_flops(q, s
 void AttentionBackward::check() const {
   check_both(*this);
   check_shape(name, "dq", dq, q.shape(), q.dtype());
-  check_shape(name, "dk", dk, k.shape(), q.dtype());
-  check_shape(name, "dv", dv, k.shape(), q.dtype());
+  check_of_keys(name, "dk", dk, q, heads, k);
+  check_of_keys(name, "dv", dv, q, heads, k);
   check_shape(name, "dout", dout, q.shape(), q.dtype());
 }
 Work AttentionBackward::work(double bytes) const {

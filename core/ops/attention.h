@@ -19,10 +19,12 @@ namespace op {
 
 // out (T, D) = softmax(Q K^T / sqrt(D/heads)) V, each sequence by itself. Rows outside every sequence are 0. lse (heads, T): log of the
 // softmax sums, kept for backward. probs, when not empty, keeps the probabilities before dropout: (S, heads, longest, longest), 0 where
-// a token does not see another; without it backward recomputes them.
+// a token does not see another; without it backward recomputes them. k, v and their gradients may be columns of wider matrices, of one
+// row step.
 struct AttentionForward {
   static constexpr const char* name = "attention_forward";
-  Tensor out, lse, probs, q, k, v;
+  Tensor out, lse, probs, q;
+  Mat k, v;
   Sequences sequences = {};
   AttentionHeads heads = {};
   Dropout dropout = {};
@@ -39,7 +41,10 @@ struct AttentionForward {
 
 struct AttentionBackward {
   static constexpr const char* name = "attention_backward";
-  Tensor dq, dk, dv, dout, lse, probs, q, k, v;
+  Tensor dq;
+  Mat dk, dv;
+  Tensor dout, lse, probs, q;
+  Mat k, v;
   Sequences sequences = {};
   AttentionHeads heads = {};
   Dropout dropout = {};

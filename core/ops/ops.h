@@ -62,12 +62,12 @@ class Ops {
     run(op::NormBackward{dsum, dbranch, dgamma, dbeta, dy, sum, mean, rstd, gamma, dropout, step});
   }
 
-  void attention_forward(const Tensor& out, const Tensor& lse, const Tensor& probs, const Tensor& q, const Tensor& k, const Tensor& v,
+  void attention_forward(const Tensor& out, const Tensor& lse, const Tensor& probs, const Tensor& q, const Mat& k, const Mat& v,
                          const Sequences& sequences, const AttentionHeads& heads, Dropout dropout, const Tensor& step) {
     run(op::AttentionForward{out, lse, probs, q, k, v, sequences, heads, dropout, step});
   }
-  void attention_backward(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dout, const Tensor& lse, const Tensor& probs,
-                          const Tensor& q, const Tensor& k, const Tensor& v, const Sequences& sequences, const AttentionHeads& heads,
+  void attention_backward(const Tensor& dq, const Mat& dk, const Mat& dv, const Tensor& dout, const Tensor& lse, const Tensor& probs,
+                          const Tensor& q, const Mat& k, const Mat& v, const Sequences& sequences, const AttentionHeads& heads,
                           Dropout dropout, const Tensor& step) {
     run(op::AttentionBackward{dq, dk, dv, dout, lse, probs, q, k, v, sequences, heads, dropout, step});
   }

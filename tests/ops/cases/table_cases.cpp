@@ -123,6 +123,22 @@ void add_attention(std::vector<Case>& cases) {
       r.ops().attention_backward(r.out<T>(shape, near), r.out<T>(keys, near), r.out<T>(keys, near), dout, lse, probs, q, k, v, sequences,
                                  heads, {c.dropout, 3}, step);
     });
+  // Keys, values and their gradients are columns of wider matrices.
+  for (const int64_t width : {8, 6, 40})
+    add_case(cases, "attention_of_columns_" + std::to_string(width), [width](Runner& r, auto type) {
+      using T = decltype(type);
+      const double near = tolerance<T>(2e-5, 1e-12);
+      const int64_t tokens = 61, heads = 2, keys = width * heads, step = 3 * keys;
+      const Shape shape{tokens, 2 * keys}, wide{tokens, step};
+      const Sequences sequences{r.in(Array<int>({2}, {0, 40})), r.in(Array<int>({2}, {37, 20})), 37};
+      const Tensor q = r.in(uniform<T>(shape, 1, -2, 2)), both = r.in(uniform<T>(wide, 2, -2, 2)), dout = r.in(uniform<T>(shape, 3));
+      const Tensor gradients = r.out(uniform<T>(wide, 4), near), lse = r.out<T>({2 * heads, tokens}, near);
+      const Tensor scalars = r.scalars(some_scalars());
+      const Mat k = Mat(both).columns(keys, keys), v = Mat(both).columns(2 * keys, keys), dk = Mat(gradients).columns(0, keys),
+                dv = Mat(gradients).columns(2 * keys, keys);
+      r.ops().attention_forward(r.out<T>(shape, near), lse, {}, q, k, v, sequences, {2 * heads, heads}, {0.1, 3}, scalars);
+      r.ops().attention_backward(r.out<T>(shape, near), dk, dv, dout, lse, {}, q, k, v, sequences, {2 * heads, heads}, {0.1, 3}, scalars);
+    });
   for (const auto& [tokens, width, heads] : {std::tuple<int64_t, int64_t, int64_t>{1, 2, 1}, {37, 6, 3}, {300, 64, 5}, {0, 4, 2}})
     add_case(cases, "rotary_" + Shape{tokens, width, heads}.text(), [tokens = tokens, width = width, heads = heads](Runner& r, auto type) {
       using T = decltype(type);
@@ -167,6 +183,12 @@ std::vector<Refusal> table_refusals() {
          o.attention_forward(dry({5, 6}), dry({3, 5}), {}, dry({5, 6}), dry({5, 4}), dry({5, 4}), sequences(2, 3), {3, 2}, {}, {});
        },
        "3 heads on 2"},
+      {"values of another row step",
+       [](Ops& o) {
+         o.attention_forward(dry({5, 6}), dry({2, 5}), {}, dry({5, 6}), dry({5, 6}), Mat(dry({5, 8})).columns(0, 6), sequences(2, 3), 2, {},
+                             {});
+       },
+       "v has row step 8, k has 6"},
       {"angles of an odd width",
        [](Ops& o) {
          o.run(op::RotaryTable{dry({5, 3}), ints({5}), 10000});
