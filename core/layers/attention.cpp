@@ -58,7 +58,7 @@ Tensor SelfAttention::attend(Ctx& ctx, const Tensor& q, const Mat& k, const Mat&
 
 Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
   const int64_t tokens = x.size(0), longest = ctx.sequences.longest;
-  thin_ = in_and_out_.thin && in_and_out_.thin->begin(tokens);
+  thin_ = in_and_out_.thin && in_and_out_.thin->begin(ctx, tokens);
   heads_now_ = thin_ ? AttentionHeads(heads_.heads, 1, heads_.causal) : heads_;
   if (thin_) {  // narrow products make probabilities again in the time that reading them takes
     Tensor mean;

@@ -14,7 +14,7 @@ class ThinAttention {
   };
   virtual ~ThinAttention() = default;
   // Whether the pass that begins, over T tokens, computes it so: it does where that is less work.
-  virtual bool begin(int64_t tokens) = 0;
+  virtual bool begin(const Ctx& ctx, int64_t tokens) = 0;
   virtual Heads enter(Ctx& ctx, Tensor x) = 0;                        // of x (T, D)
   virtual Tensor leave(Ctx& ctx, Tensor mean) = 0;                    // means of values, weighted by attention (T, H w) -> y (T, D)
   virtual Tensor turn(Ctx& ctx, Tensor dy) = 0;                       // gradient of `mean`

@@ -24,10 +24,10 @@ bool TTAttention::is_narrower() {
   return width_ < sizes_.width;
 }
 
-bool TTAttention::begin(int64_t tokens) {
+bool TTAttention::begin(const Ctx& ctx, int64_t tokens) {
   const bool narrower = is_narrower();
-  return narrower && !out_.is_sequential(tokens) &&
-         std::none_of(in_.layers_.begin(), in_.layers_.end(), [&](const TTLinear* layer) { return layer->is_sequential(tokens); });
+  return narrower && !out_.is_sequential(ctx, tokens) &&
+         std::none_of(in_.layers_.begin(), in_.layers_.end(), [&](const TTLinear* layer) { return layer->is_sequential(ctx, tokens); });
 }
 
 Mat TTAttention::right(size_t i, int64_t head) const {

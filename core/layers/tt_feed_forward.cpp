@@ -11,15 +11,15 @@ TTFeedForward::TTFeedForward(TTFan& in, Activation kind, TTLinear& out, std::uni
   CHECK(in.layers_.size() == 1 || in.layers_.size() == 2, in.layers_.size() << " layers into a feed-forward block");
 }
 
-bool TTFeedForward::merges(int64_t tokens) {
+bool TTFeedForward::merges(const Ctx& ctx, int64_t tokens) {
   out_.matrix_.read_ranks();
   for (TTLinear* layer : in_.layers_) layer->matrix_.read_ranks();
-  return !out_.is_sequential(tokens) &&
-         std::none_of(in_.layers_.begin(), in_.layers_.end(), [&](const TTLinear* layer) { return layer->is_sequential(tokens); });
+  return !out_.is_sequential(ctx, tokens) &&
+         std::none_of(in_.layers_.begin(), in_.layers_.end(), [&](const TTLinear* layer) { return layer->is_sequential(ctx, tokens); });
 }
 
 Tensor TTFeedForward::forward(Ctx& ctx, Tensor x) {
-  fused_ = merges(x.size(0));
+  fused_ = merges(ctx, x.size(0));
   if (!fused_) return apart_->forward(ctx, std::move(x));
   const int64_t tokens = x.size(0), rank = out_.matrix_.middle_rank();
   TTFan& out = *out_.alone_;

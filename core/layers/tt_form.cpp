@@ -163,7 +163,7 @@ void TTForm::prologue(Ctx& ctx, const PassRows& rows) {
   for (const Held& held : linears_) {
     TTLinear& layer = *held.layer;
     layer.matrix_.read_ranks();
-    layer.grouped_ = ctx.ops.batches_small_calls() && !layer.is_sequential(rows.of(held.rows) * held.rows_each);
+    layer.grouped_ = ctx.ops.batches_small_calls() && !layer.is_sequential(ctx, rows.of(held.rows) * held.rows_each);
     if (layer.grouped_) turns = std::max(turns, layer.turns());
   }
   for (TTMEmbedding* table : tables_) {

@@ -126,9 +126,12 @@ TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kin
 
 TTLinear::~TTLinear() = default;
 
-bool TTLinear::is_sequential(int64_t tokens) const {
+bool TTLinear::is_sequential(const Ctx& ctx, int64_t tokens) const {
   if (order_ != TTOrder::cheaper) return order_ == TTOrder::sequential;
-  return sequential_cost(matrix_.shape, tokens) < merged_cost(matrix_.shape, tokens);
+  // Where the small calls of all layers are made together, the merged order has a third of the calls: the others take longer than so many
+  // multiplications.
+  const double calls = ctx.ops.batches_small_calls() ? 1e8 : 0;
+  return sequential_cost(matrix_.shape, tokens) + calls < merged_cost(matrix_.shape, tokens);
 }
 
 void TTLinear::merge(Ctx& ctx, int64_t width) {
@@ -147,8 +150,8 @@ void TTLinear::sweep(Ctx& ctx) {
 Tensor TTLinear::forward(Ctx& ctx, Tensor x) {
   matrix_.read_ranks();
   const int64_t tokens = x.size(0);
-  CHECK(!(grouped_ && is_sequential(tokens)), "a TT layer merged for other rows than the " << tokens << " that came");
-  if (!is_sequential(tokens)) return std::move(alone_->forward(ctx, std::move(x))[0]);
+  CHECK(!(grouped_ && is_sequential(ctx, tokens)), "a TT layer merged for other rows than the " << tokens << " that came");
+  if (!is_sequential(ctx, tokens)) return std::move(alone_->forward(ctx, std::move(x))[0]);
   alone_->drop();
   if (ctx.keeps()) input_.kept = ctx.stash.keep(ctx, input_.slot, x);
   Tensor y = sequential_.forward(ctx, matrix_, std::move(x), calls_);

@@ -166,7 +166,7 @@ class TTLinear final : public Layer, public Remake {
   friend class TTFan;
   friend class TTFeedForward;
   friend class TTForm;
-  bool is_sequential(int64_t tokens) const;
+  bool is_sequential(const Ctx& ctx, int64_t tokens) const;
   void merge(Ctx& ctx, int64_t width);                                            // by itself; width of T1
   void sweep(Ctx& ctx);                                                           // after its beginning, which is the fan's
   size_t turns() const { return std::max(matrix_.inputs(), matrix_.outputs()); }  // of merges and sweeps
@@ -247,7 +247,7 @@ class TTFeedForward final : public Layer {
 
  private:
   bool is_gated() const { return in_.layers_.size() == 2; }
-  bool merges(int64_t tokens);
+  bool merges(const Ctx& ctx, int64_t tokens);
   Mat input(size_t i) const { return in_.layers_[i]->merged_.input(); }
   Mat right(size_t i) const { return in_.layers_[i]->merged_.right(in_.layers_[i]->matrix_); }
 
@@ -264,7 +264,7 @@ class TTFeedForward final : public Layer {
 class TTAttention final : public ThinAttention {
  public:
   TTAttention(TTFan& in, TTLinear& out, const HeadSizes& sizes);
-  bool begin(int64_t tokens) override;
+  bool begin(const Ctx& ctx, int64_t tokens) override;
   Heads enter(Ctx& ctx, Tensor x) override;
   Tensor leave(Ctx& ctx, Tensor mean) override;
   Tensor turn(Ctx& ctx, Tensor dy) override;
