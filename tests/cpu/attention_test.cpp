@@ -17,9 +17,9 @@ const Case kCases[] = {
     {{0}, {1}, 1, 1, 1, 1, 0, false},
     {{0}, {5}, 5, 5, 2, 3, 0, true},
     {{0, 4, 9}, {4, 5, 1}, 10, 5, 2, 4, 0.2, true},
-    {{0, 8, 16}, {3, 0, 8}, 24, 8, 3, 5, 0.1, false},   // padded, and a sequence without tokens
-    {{2, 20}, {17, 33}, 60, 40, 2, 16, 0.3, true},      // gaps before, between and after
-    {{40, 0}, {20, 37}, 60, 37, 1, 64, 0, false},       // out of order
+    {{0, 8, 16}, {3, 0, 8}, 24, 8, 3, 5, 0.1, false},  // padded, and a sequence without tokens
+    {{2, 20}, {17, 33}, 60, 40, 2, 16, 0.3, true},     // gaps before, between and after
+    {{40, 0}, {20, 37}, 60, 37, 1, 64, 0, false},      // out of order
     {{0, 128}, {128, 100}, 256, 128, 12, 64, 0.1, false},
     {{0, 4, 9}, {4, 5, 1}, 10, 5, 6, 4, 0.2, true, 2},
     {{0, 8, 16}, {3, 0, 8}, 24, 8, 3, 5, 0.1, false, 1},
@@ -44,19 +44,33 @@ struct Attention {
   Array<T> q, k, v, out, lse, probs, dout, dq, dk, dv;
 
   Attention(const Case& c, int threads)
-      : ops(threads), c(c), width(c.heads * c.head_width), key_width(c.both().key_heads * c.head_width), starts({static_cast<int64_t>(c.starts.size())}, c.starts),
-        lengths({static_cast<int64_t>(c.lengths.size())}, c.lengths), q(uniform<T>({c.tokens, width}, 1, -2, 2)),
-        k(uniform<T>({c.tokens, key_width}, 2, -2, 2)), v(uniform<T>({c.tokens, key_width}, 3)), out({c.tokens, width}, T(7)), lse({c.heads, c.tokens}, T(7)),
-        probs({starts.count(), c.heads, c.longest, c.longest}, T(7)), dout(uniform<T>({c.tokens, width}, 4)), dq({c.tokens, width}, T(7)),
-        dk({c.tokens, key_width}, T(7)), dv({c.tokens, key_width}, T(7)) {
+      : ops(threads),
+        c(c),
+        width(c.heads * c.head_width),
+        key_width(c.both().key_heads * c.head_width),
+        starts({static_cast<int64_t>(c.starts.size())}, c.starts),
+        lengths({static_cast<int64_t>(c.lengths.size())}, c.lengths),
+        q(uniform<T>({c.tokens, width}, 1, -2, 2)),
+        k(uniform<T>({c.tokens, key_width}, 2, -2, 2)),
+        v(uniform<T>({c.tokens, key_width}, 3)),
+        out({c.tokens, width}, T(7)),
+        lse({c.heads, c.tokens}, T(7)),
+        probs({starts.count(), c.heads, c.longest, c.longest}, T(7)),
+        dout(uniform<T>({c.tokens, width}, 4)),
+        dq({c.tokens, width}, T(7)),
+        dk({c.tokens, key_width}, T(7)),
+        dv({c.tokens, key_width}, T(7)) {
     scalars.seed = 11;
     scalars.step = 6;
   }
   Sequences sequences() const { return {starts, lengths, c.longest}; }
   Tensor kept() const { return c.keep ? Tensor(probs) : Tensor(); }
-  void forward() { ops.attention_forward(out, lse, kept(), q, k, v, sequences(), c.both(), {c.dropout, 3}, block_tensor(scalars)); }
+  void forward() {
+    ops.attention_forward(out, lse, kept(), q, Mat(k), Mat(v), sequences(), c.both(), {c.dropout, 3}, block_tensor(scalars));
+  }
   void backward() {
-    ops.attention_backward(dq, dk, dv, dout, lse, kept(), q, k, v, sequences(), c.both(), {c.dropout, 3}, block_tensor(scalars));
+    ops.attention_backward(dq, Mat(dk), Mat(dv), dout, lse, kept(), q, Mat(k), Mat(v), sequences(), c.both(), {c.dropout, 3},
+                           block_tensor(scalars));
   }
   double factor(int64_t s, int64_t h, int64_t i, int64_t j) const {
     if (c.dropout == 0) return 1;
@@ -88,7 +102,8 @@ TYPED_TEST(AttentionOp, ForwardAgainstTheFormula) {
           for (int64_t j = 0; j < c.seen(i, a.lengths[s]); ++j) {
             double score = 0;
             for (int64_t d = 0; d < c.head_width; ++d)
-              score += static_cast<double>(a.q[row * a.width + first + d]) * static_cast<double>(a.k[(a.starts[s] + j) * a.key_width + key_first + d]);
+              score += static_cast<double>(a.q[row * a.width + first + d]) *
+                       static_cast<double>(a.k[(a.starts[s] + j) * a.key_width + key_first + d]);
             sum += p[static_cast<size_t>(j)] = std::exp(scale * score);
           }
           ASSERT_NEAR(a.lse[h * c.tokens + row], std::log(sum), near);

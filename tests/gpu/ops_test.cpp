@@ -222,7 +222,7 @@ TEST(EmulatedOps, WhatLiesOutsideGivesNaN) {
   const Array<float> x({5, 2}, 1.f);
   Array<float> out({5, 2}), lse({1, 5}), first({2, 2});
   const Array<int> starts({2}, {0, 3}), lengths({2}, {2, 3});
-  ops.attention_forward(out, lse, {}, x, x, x, {starts, lengths, 3}, 1, {}, {});
+  ops.attention_forward(out, lse, {}, x, Mat(x), Mat(x), {starts, lengths, 3}, 1, {}, {});
   EXPECT_TRUE(std::isfinite(out[0]) && std::isnan(out[9]));
   ops.first_tokens(first, x, {Array<int>({2}, {0, 5}), Array<int>({2}, {1, 1}), 1});
   EXPECT_TRUE(std::isfinite(first[0]) && std::isnan(first[2]));
