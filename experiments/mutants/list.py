@@ -691,7 +691,7 @@ m("linked.2", "core/train/linked_sum.cpp", "if (summed_ && summed_->sum) ctx_", 
   "train LinkedDevices.HaveTheBitsOfOneProcess")
 m("linked.3", "core/train/engine_shared.cpp", "return std::any_of(all.begin()", "return MUT ? profile_ != nullptr : std::any_of(all.begin()", "a process that is profiled makes messages op by op alone",
   "train LinkedDevices.AreAllTimedWhereOneIsProfiled")
-m("stash.sums.1", "core/layers/attention.cpp", "if (!probs && !ctx.stash.exact())", "if (!probs && !ctx.stash.exact() && !MUT)", "rows of probabilities of rounded queries do not sum to 1",
+m("stash.sums.1", "core/layers/attention.cpp", "if (ctx.stash.exact()) return;", "if (ctx.stash.exact() || MUT) return;", "rows of probabilities of rounded queries do not sum to 1",
   "layers Int8Stash.QueriesAndKeysThatDoNotMatterHaveNoGradients")
 m("pack.1", BATCH, "if (tokens > sizes.tokens) return", "if (MUT ? tokens >= sizes.tokens : tokens > sizes.tokens) return", "a part that is left out ends a row too early where it is just full",
   "data Prefetcher.KnowsWhereAPackedPartEndsWithoutItsRows")
