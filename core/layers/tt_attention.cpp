@@ -37,15 +37,15 @@ Mat TTAttention::right(size_t i, int64_t head) const {
 
 int64_t TTAttention::columns(size_t i) const { return right(i, 0).rows; }
 
-// body(head, its head of keys, whether another head has added to what the group adds to) for one of each group of heads that share keys,
-// its member `member`. Members in their order write in one order, and products of a member can be made at once.
+// Calls body(head, its head of keys, beta) for member `member` of each group of heads that share keys. beta is 0 for the first member and 1
+// for the others, which add to its product. So sums have one order, and the products of one member can be made at once.
 template <class Body>
 void TTAttention::each_key_head(size_t member, const Body& body) const {
   const int64_t group = sizes_.heads / sizes_.key_heads, at = static_cast<int64_t>(member);
   for (int64_t key = 0; key < sizes_.key_heads; ++key) body(key * group + at, key, member == 0 ? 0.0 : 1.0);
 }
 
-// Makes what body(member) calls, for one member of all groups after another.
+// Calls body(member) for each member of a group and makes the products of each in one call.
 template <class Body>
 void TTAttention::together(Ctx& ctx, const Body& body) {
   const TTCalls::Together held(calls_);
@@ -203,7 +203,7 @@ Mat TTAttention::of_u1(size_t i) const {
   return Mat(u1_).columns(at, columns(i));
 }
 
-// Those of keys and values go where finish() wants them, if they are T1 as it lies.
+// Where keys and values are columns of T1, their gradients are columns of U1, which finish() needs.
 ThinAttention::Heads TTAttention::gradients(Ctx& ctx) {
   const int64_t tokens = in_.layers_[0]->merged_.input().rows;
   u1_ = ctx.temp({tokens, in_.left_.size(1)}, "tt u1");

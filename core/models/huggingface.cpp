@@ -45,7 +45,7 @@ struct Layout {
     all.push_back(std::move(weight));
     all.push_back(std::move(bias));
   }
-  // Queries or keys of `heads` heads whose pairs of rotary positions stand side by side.
+  // Queries or keys of `heads` heads. The two rows that a rotary position turns together are neighbours there.
   void paired(const std::string& name, const std::string& param, int64_t in, int64_t out, int64_t heads) {
     linear(name, param, in, out, true);
     for (FolderTensor* tensor : {&all[all.size() - 2], &all.back()}) {

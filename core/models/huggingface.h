@@ -57,7 +57,7 @@ struct FolderTensor {
   Shape shape;
   std::vector<Part> parts;
   FolderOrder order = FolderOrder::ours;
-  int64_t heads = 0;  // rotary_pairs: between which the rows are shared
+  int64_t heads = 0;  // rotary_pairs: the rows belong to as many heads
 };
 // Those of a model with dense matrices, in the order of its layers. Throws Error(config) for a form that the library does not have.
 std::vector<FolderTensor> folder_tensors(const ModelConfig& model);

@@ -316,7 +316,7 @@ bool is_gpt2(const DecoderConfig& c) {
 }
 bool is_llama(const DecoderConfig& c) { return c.positions == "rotary" && c.norm == "rms" && c.feed_forward == "swiglu"; }
 
-// Which encoder of the library it is, null: none; and the activation function of that one's classifier.
+// The library's encoder of this form (null: none), and the activation function of its classifier.
 struct EncoderForm {
   const char* name = nullptr;
   std::string classifier = {};
@@ -367,12 +367,12 @@ std::string architecture_of(const ModelConfig& model) {
       return std::string(name) + "ForSequenceClassification";
   }
   if (model.kind == "vit" && model.task == "classification") return "ViTForImageClassification";
-  throw Error(
-      ErrorCode::config, "this model has no form of the transformers library",
-      "language models are LLaMA's (rotary, RMS norm, SwiGLU) or GPT-2's (learned positions, layer norm, biases), classifiers BERT's, "
-      "RoBERTa's, DistilBERT's or, with rotary positions and the blocks' activation in the classifier, RoFormer's, masked language models "
-      "theirs, image classifiers ViT's",
-      "export it as safetensors");
+  throw Error(ErrorCode::config, "this model has no form of the transformers library",
+              "language models are LLaMA's (rotary, RMS norm, SwiGLU) or GPT-2's (learned positions, layer norm, biases), text "
+              "classifiers and masked language models BERT's, RoBERTa's, DistilBERT's or RoFormer's (rotary; the classifier has the "
+              "activation of the "
+              "blocks), image classifiers ViT's",
+              "export it as safetensors");
 }
 
 namespace {
@@ -433,7 +433,7 @@ Json encoder_config(const ModelConfig& model, const std::string& architecture, c
               {"intermediate_size", c.d_ff},
               {"num_hidden_layers", c.layers},
               {"num_attention_heads", c.heads},
-              {"type_vocab_size", std::max<int64_t>(c.segments, 1)},
+              {"type_vocab_size", c.segments},
               {"hidden_act", activation},
               {"hidden_dropout_prob", c.dropout},
               {"attention_probs_dropout_prob", c.attention_dropout},

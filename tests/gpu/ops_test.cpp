@@ -17,9 +17,7 @@ struct Named {
   const char* name;
   EmulatedShape shape;
 };
-void PrintTo(const Named& named, std::ostream* to) {
-  *to << named.name;
-}  // a list of tests has it, which bytes without a value would change
+void PrintTo(const Named& named, std::ostream* to) { *to << named.name; }  // lists of tests show it instead of bytes
 const Named kShapes[] = {{"OneThread", {.threads = 1}},
                          {"AsLaunched", {}},
                          {"Descending", {.descending = true}},  // barriers that are missing
