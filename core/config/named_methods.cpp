@@ -1,6 +1,7 @@
 #include "core/config/named_methods.h"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "core/base/error.h"
@@ -54,12 +55,24 @@ const Part* find_part(const std::string& id) {
   return at == parts().end() ? nullptr : &*at;
 }
 
-// The rules that an optimizer can be around: choices of its setting `rule`.
-std::vector<Choice> rules_inside(const std::string& optimizer) {
+std::map<std::string, std::vector<Choice>> all_rules_inside() {
   MethodConfig config;
-  for (const FieldEntry& entry : fields_list(fields_of(config)))
-    if (entry.path == optimizer + ".rule") return entry.info.choices;
-  return {};
+  const std::vector<FieldEntry> settings = fields_list(fields_of(config));
+  std::map<std::string, std::vector<Choice>> rules;
+  for (const Part& part : parts()) {
+    std::vector<Choice>& of_part = rules[part.id];
+    for (const FieldEntry& entry : settings)
+      if (entry.path == part.id + ".rule") of_part = entry.info.choices;
+  }
+  return rules;
+}
+
+// The rules that a part can be around: choices of its setting `rule`, which optimizers of projected gradients have.
+const std::vector<Choice>& rules_inside(const std::string& part) {
+  static const std::map<std::string, std::vector<Choice>> kRules = all_rules_inside();  // listing settings takes a millisecond
+  static const std::vector<Choice> kNone;
+  const auto at = kRules.find(part);
+  return at == kRules.end() ? kNone : at->second;
 }
 
 const Choice* find_choice(const std::vector<Choice>& choices, const std::string& id) {
@@ -87,7 +100,7 @@ struct Composition {
 }
 
 void add_rule(Composition& made, const std::string& id) {
-  const std::vector<Choice> rules = made.optimizer ? rules_inside(made.optimizer->id) : std::vector<Choice>();
+  const std::vector<Choice>& rules = rules_inside(made.optimizer ? made.optimizer->id : "");
   const Choice* rule = made.rule.empty() ? find_choice(rules, id) : nullptr;
   if (!rule && !find_part(id)) refuse_unknown(id);
   if (!rule)
