@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
@@ -61,11 +60,14 @@ std::map<std::string, std::vector<int64_t>> chosen_modes(const RunConfig& config
 
 std::string nearest_value(const RunConfig& config, const std::string& path) {
   const EncoderConfig& encoder = config.model.encoder;
-  RunConfig copy = config;
-  for (const FieldEntry& field : fields_list(fields_of(copy))) {
-    if (field.path != path || (field.type != "int" && field.type != "number")) continue;
-    const double value = std::strtod(field.value.c_str(), nullptr), near = std::clamp(value, field.info.range.low, field.info.range.high);
-    if (near != value) return field.type == "int" ? Json(static_cast<int64_t>(std::llround(near))).dump() : Json(near).dump();
+  const FieldEntry* setting = find_setting(path);
+  if (setting && (setting->type == "int" || setting->type == "number")) {
+    RunConfig copy = config;
+    const FieldValue value = field_values(fields_of(copy)).at(path);
+    const int64_t* whole = std::get_if<int64_t>(&value);
+    const double now = whole ? static_cast<double>(*whole) : std::get<double>(value);
+    const double near = std::clamp(now, setting->info.range.low, setting->info.range.high);
+    if (near != now) return whole ? Json(static_cast<int64_t>(std::llround(near))).dump() : Json(near).dump();
   }
   if (path == "model.encoder.heads" && encoder.d_model > 0) return Json(nearest_divisor(encoder.d_model, encoder.heads)).dump();
   if (path == "model.encoder.positions" || path == "data.token_budget") return Json(config.model.length).dump();
