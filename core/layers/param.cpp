@@ -59,17 +59,18 @@ struct IsPlace {};
 // Calls visit(param, value, grad), visit(param, scale, zero, IsCoded), visit(param, rows, IsRows), visit(param, place of grad in all
 // gradients, IsPlace) and visit(state, value) for everything.
 template <class Params, class States, class Visit>
-ParamRuns place_all(Layout& layout, Params& params, States& states, const std::deque<RankLayer>& layers, DType dtype,
-                                    const Visit& visit) {
+ParamRuns place_all(Layout& layout, Params& params, States& states, const std::deque<RankLayer>& layers, DType dtype, const Visit& visit) {
   const int64_t count = rank_values(layers);
   ParamRuns runs;
   int64_t in_layers = 0, in_params = 0;
   if (count > 0) {
+    const int64_t place = layout.grads.used / static_cast<int64_t>(size_of(dtype));
     runs.ranks = layout.ranks.place({count}, dtype);
     runs.rank_grads = layout.grads.place({count}, dtype);
     int64_t first = 0;
     for (const RankLayer& layer : layers)
       for (Param* rank : layer.ranks) {
+        visit(*rank, place + first, IsPlace{});
         visit(*rank, runs.ranks.rows(first, rank->count()), runs.rank_grads.rows(first, rank->count()));
         first += rank->count();
         ++in_layers;
