@@ -57,7 +57,10 @@ void DecoderConfig::fields(FieldVisitor& v) {
           {.title = "Attention dropout", .help = "dropout of attention probabilities", .range = {0, 0.95}});
   v.field("embedding_std", embedding_std, {.title = "Embedding std", .help = "initial standard deviation of embeddings", .range = {0, 10}});
   v.field("bias", bias, {.title = "Biases", .help = "matrices inside blocks have biases"});
-  v.field("tied", tied, {.title = "Tied head", .help = "the head is the token embedding"});
+  v.field("tied", tied,
+          {.title = "Tied head",
+           .help = "the head is the token embedding",
+           .more = "As a tensor train it has the settings of the embedding, with modes a side as a linear layer."});
   v.field("keep_probabilities", keep_probabilities, kept_probabilities());
 }
 
@@ -92,7 +95,7 @@ std::vector<ModelMatrix> DecoderConfig::matrices(const ModelConfig& model) {
   std::vector<ModelMatrix> all = {
       {"attention", c.d_model, queries, &TTKinds::attention}, {"attention", c.d_model, keys, &TTKinds::attention},
       {"attention", queries, c.d_model, &TTKinds::attention}, {"ffn_in", c.d_model, c.d_ff, &TTKinds::ffn_in},
-      {"ffn_out", c.d_ff, c.d_model, &TTKinds::ffn_out},      {"embedding", c.vocab, c.d_model, &TTKinds::embedding, true}};
+      {"ffn_out", c.d_ff, c.d_model, &TTKinds::ffn_out},      token_table(c.vocab, c.d_model, c.tied)};
   if (!c.tied) all.push_back({"head", c.d_model, c.vocab, &TTKinds::head});
   return all;
 }

@@ -54,7 +54,11 @@ void EncoderConfig::fields(FieldVisitor& v) {
   v.field("norm_eps", norm_eps, {.title = "Norm epsilon", .help = "epsilon of norms", .range = {0, 1}});
   v.field("activation", activation,
           {.title = "Activation", .help = "activation function of the feed-forward layers", .choices = activation_choices()});
-  v.field("tied", tied, {.title = "Tied head", .help = "the head is the token embedding", .when = {"model.task", {"masked"}}});
+  v.field("tied", tied,
+          {.title = "Tied head",
+           .help = "the head is the token embedding",
+           .more = "As a tensor train it has the settings of the embedding, with modes a side as a linear layer.",
+           .when = {"model.task", {"masked"}}});
   v.field("classifier_activation", classifier_activation,
           {.title = "Classifier activation",
            .help = "activation function of the classifier's hidden layer",
@@ -91,7 +95,7 @@ std::vector<ModelMatrix> EncoderConfig::matrices(const ModelConfig& model) {
                                   {"ffn_in", c.d_model, c.d_ff, &TTKinds::ffn_in},
                                   {"ffn_out", c.d_ff, c.d_model, &TTKinds::ffn_out},
                                   {"classifier", c.d_model, c.d_model, &TTKinds::classifier},
-                                  {"embedding", c.vocab, c.d_model, &TTKinds::embedding, true}};
+                                  token_table(c.vocab, c.d_model, model.per_token() && c.tied)};
   if (model.per_token() && !c.tied) all.push_back({"head", c.d_model, c.vocab, &TTKinds::head});
   return all;
 }

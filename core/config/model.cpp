@@ -62,6 +62,11 @@ bool Problems::at_least(int64_t value, int64_t least, const std::string& path) {
   return value >= least;
 }
 
+ModelMatrix token_table(int64_t rows, int64_t columns, bool tied) {
+  if (tied) return {"embedding", columns, rows, &TTKinds::embedding};
+  return {"embedding", rows, columns, &TTKinds::embedding, true};
+}
+
 FieldInfo kept_probabilities() {
   return {.title = "Keep probabilities",
           .help = "keep attention probabilities for backward; false: recompute them, less memory, more time",
@@ -156,8 +161,6 @@ std::vector<Problem> ModelConfig::problems(bool tensorise) {
     problems.add("task", task + " needs model.kind " + of_task.per_token + ", is " + kind, "");
   if (known && !of_task.per_token && model.task)
     problems.add("task", std::string("must be ") + model.task + " with model.kind " + kind + ", is " + task, model.why);
-  if (tensorise && tt.embedding.tensorise && per_token() && model.tied)
-    problems.add(kind + ".tied", "needs a dense token embedding", "set model.tt.embedding.tensorise=false, or an own head");
   if (tensorise && tt.head.tensorise && !per_token())
     problems.add("tt.head.tensorise", "is for heads of language models, the task is " + task, "the head of a few classes stays dense");
   bool sizes = false;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/fields.h"
+#include "core/config/model.h"
 
 namespace comera {
 
@@ -18,6 +19,9 @@ class Problems {
  private:
   std::vector<Problem> list_;
 };
+
+// The token table (rows, columns). A tied one is the matrix of the head, whose products it is shaped for.
+ModelMatrix token_table(int64_t rows, int64_t columns, bool tied);
 
 // Of the setting keep_probabilities.
 FieldInfo kept_probabilities();

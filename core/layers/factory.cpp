@@ -40,6 +40,14 @@ std::unique_ptr<Layer> LayerFactory::embedding(const MatrixSpec& spec) {
   return made.layer ? std::move(made.layer) : make_dense_embedding(spec, *this);
 }
 
+std::unique_ptr<Layer> LayerFactory::tied_head(const MatrixSpec& spec, Layer& table) {
+  for (const auto& form : forms_)
+    if (auto head = form->head_of(table)) return head;
+  Param* weight = params_.find(spec.name + ".weight");
+  CHECK(weight && spec.tied, spec.name << " is not the table of a tied head");
+  return make_tied_head(*weight, *this, spec.bias);
+}
+
 std::pair<std::unique_ptr<Fan>, WeightForm*> LayerFactory::make_fan(const std::vector<MatrixSpec>& specs) {
   std::vector<std::unique_ptr<Layer>> layers;
   std::vector<WeightForm*> forms;

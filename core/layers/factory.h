@@ -25,6 +25,8 @@ class LayerFactory {
   std::unique_ptr<Layer> embedding(const std::string& name, int64_t rows, int64_t columns, double std = 1) {
     return embedding({.name = name, .in = rows, .out = columns, .std = std});
   }
+  // The head whose matrix is `table`, which embedding() has made of this spec: y (T, rows) = x (T, columns) W^T + b.
+  std::unique_ptr<Layer> tied_head(const MatrixSpec& spec, Layer& table);
   // One layer for each spec, which read the same x.
   std::unique_ptr<Fan> fan(const std::vector<MatrixSpec>& specs);
   // Those of attention, and the narrower way to compute it, where the form has one.

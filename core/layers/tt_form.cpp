@@ -75,6 +75,7 @@ class TTForm final : public WeightForm {
 
   std::unique_ptr<Layer> table(const MatrixSpec& spec, LayerFactory& build) override {
     if (!kinds_.embedding.tensorise || !spec.trainable) return nullptr;
+    if (spec.tied) return tied_table(spec, build);
     std::vector<Problem> problems;
     const TTShape shape = table_shape(spec.in, spec.out, kinds_.embedding, spec.name.c_str(), problems);
     throw_problems(problems, spec.name);
@@ -82,6 +83,11 @@ class TTForm final : public WeightForm {
     tables_.push_back(layer.get());
     trains_.push_back(&build.params().rank_layers().back());
     return layer;
+  }
+
+  std::unique_ptr<Layer> head_of(Layer& table) override {
+    auto* rows = dynamic_cast<TTRows*>(&table);
+    return rows ? rows->take_head() : nullptr;
   }
 
   std::unique_ptr<Fan> fan(std::vector<std::unique_ptr<Layer>>& layers) override {
@@ -128,6 +134,7 @@ class TTForm final : public WeightForm {
     Rows rows;
     int64_t rows_each;
   };
+  std::unique_ptr<Layer> tied_table(const MatrixSpec& spec, LayerFactory& build);
   template <class Body>
   void each(const Body& body) const;
   void join(Ctx& ctx);
@@ -144,6 +151,20 @@ class TTForm final : public WeightForm {
   std::vector<TTFan*> active_;            // of the step: a grouped layer is in one of them
   TTCalls calls_;
 };
+
+// The matrix (rows, columns) of the table is that of the head, whose products it is shaped for.
+std::unique_ptr<Layer> TTForm::tied_table(const MatrixSpec& spec, LayerFactory& build) {
+  std::vector<Problem> problems;
+  const TTShape shape = linear_shape(spec.out, spec.in, kinds_.embedding, spec.name.c_str(), problems);
+  throw_problems(problems, spec.name);
+  auto head = std::make_unique<TTLinear>(spec.name, shape, LinearKind::head, build, TTOrder::cheaper, spec.std);
+  Param& bias = *build.params().find(spec.name + ".bias");
+  bias.name = "head.bias";  // as beside a dense table
+  bias.trainable = spec.bias;
+  bias.init = {Init::zeros};
+  trains_.push_back(&build.params().rank_layers().back());
+  return std::make_unique<TTRows>(std::move(head));
+}
 
 // body(layer) for each layer that is in the group now.
 template <class Body>

@@ -89,7 +89,8 @@ void TTGradients::hand_over(Ctx& ctx, const TTMatrix& matrix) {
 
 // ---- the layer ----------------------------------------------------------------------------------------------------
 
-TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order) : order_(order) {
+TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order, double std)
+    : order_(order) {
   ParamSet& params = factory.params();
   // The published code trains the classifier's cores and rank vectors at the rate of the rest (METHODS.md 1.4, group 3).
   const bool as_rest = kind == LinearKind::classifier;
@@ -103,9 +104,10 @@ TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kin
   layer.mode_sizes.insert(layer.mode_sizes.end(), shape.out_modes.begin(), shape.out_modes.end());
   layer.rows = shape.out;
   layer.columns = shape.in;
-  // An entry of the dense equivalent then has variance 1/(N+M): each bond's sum of r_k terms meets its own 1/r_k.
+  // An entry of the dense equivalent then has variance 1/(N+M), or std^2: each bond's sum of r_k terms meets its own 1/r_k.
   const size_t cores = layer.mode_sizes.size();
-  const double sigma = std::pow(1 / static_cast<double>(shape.in + shape.out), 0.5 / static_cast<double>(cores));  // of a core
+  const double variance = std > 0 ? std * std : 1 / static_cast<double>(shape.in + shape.out);
+  const double sigma = std::pow(variance, 0.5 / static_cast<double>(cores));  // of a core
   for (size_t k = 0; k < cores; ++k) {
     const int64_t before = shape.ranks[k], after = shape.ranks[k + 1];
     layer.cores.push_back(&params.add(name + ".core." + std::to_string(k), {before, layer.mode_sizes[k], after}, ParamKind::tt_core,

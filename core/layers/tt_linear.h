@@ -106,6 +106,8 @@ class TTMerged {
   Tensor output(Ctx& ctx, const TTMatrix& matrix) const;                      // y (T, O) from T1, until backward_cores
   Mat input() const { return Mat(t1_).columns(first_, with_bias_.size(0)); }  // T1
   Mat right(const TTMatrix& matrix) const { return Mat(with_bias_).columns(0, matrix.shape.out); }  // [R; b; ...] (width, O)
+  const Tensor& whole_right() const { return with_bias_; }                                          // [R; b; ...] (width, M)
+  const Tensor& whole_cores() const { return s_; }  // T2 (width, M), from begin_cores to begin_sweep
   void drop_input() { t1_ = {}; }
   void drop_right() { with_bias_ = right_[0] = {}; }
   Mat begin_cores(Ctx& ctx, const TTMatrix& matrix);                                        // room for T2 (width, O)
@@ -152,7 +154,9 @@ class TTFan;
 
 class TTLinear final : public Layer, public Remake {
  public:
-  TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order = TTOrder::cheaper);
+  // `std`: initial standard deviation of an entry of the matrix; 0: 1 / sqrt(N + M).
+  TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order = TTOrder::cheaper,
+           double std = 0);
   ~TTLinear() override;
 
   Tensor forward(Ctx& ctx, Tensor x) override;
@@ -166,6 +170,7 @@ class TTLinear final : public Layer, public Remake {
   friend class TTFan;
   friend class TTFeedForward;
   friend class TTForm;
+  friend class TTRows;
   bool is_sequential(const Ctx& ctx, int64_t tokens) const;
   void merge(Ctx& ctx, int64_t width);                                            // by itself; width of T1
   void sweep(Ctx& ctx);                                                           // after its beginning, which is the fan's
@@ -306,6 +311,26 @@ class TTAttention final : public ThinAttention {
   Tensor mean_;           // what attention makes of the values (T, H w)
   Tensor u1_;             // of the fan, from gradients() to finish()
   TTCalls calls_;         // where they are not grouped
+};
+
+// The rows of a head's matrix W = R^T L^T (V, D), looked up as token embeddings: ids (T) -> (T, D), each row of R^T (V, r) at its id, times
+// L^T. Nothing of V x D exists. Cores, rank vectors and bias are the head's; each is used twice in a pass then, so the head is merged and
+// swept by itself.
+class TTRows final : public Layer {
+ public:
+  explicit TTRows(std::unique_ptr<TTLinear> head);
+  std::unique_ptr<TTLinear> take_head() { return std::move(head_); }
+  Tensor forward(Ctx& ctx, Tensor ids) override;
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+
+ private:
+  Tensor merge(Ctx& ctx, int64_t width);  // L (N, r); [R; b] (width, M) is in merged_
+
+  std::unique_ptr<TTLinear> head_;  // until the model takes it
+  TTMatrix matrix_;
+  TTMerged merged_;
+  TTCalls calls_;
+  Tensor ids_, rows_;  // (T), and rows of R^T at them (T, r)
 };
 
 // Tensor trains where `kinds` says so (METHODS.md 1.1, 1.2); entries of a bond up to `threshold` are dead in exports. `fuses`:

@@ -11,13 +11,17 @@
 namespace comera {
 namespace {
 
+MatrixSpec token_spec(const DecoderConfig& config) {
+  return {.name = "emb.token", .in = config.vocab, .out = config.d_model, .std = config.embedding_std, .tied = config.tied, .bias = false};
+}
+
 class Decoder final : public Model {
  public:
   Decoder(const DecoderConfig& config, LayerFactory& factory)
       : config_(config),
         kind_(config.norm == "rms" ? NormKind::rms : NormKind::layer),
         rotary_(config.rope_theta, config.width_of_head()),
-        token_(factory.embedding("emb.token", config.vocab, config.d_model, config.embedding_std)),
+        token_(factory.embedding(token_spec(config))),
         position_(config.positions == "learned"
                       ? &factory.params().add("emb.position", {config.position_rows, config.d_model}, ParamKind::table, ParamGroup::rest,
                                               {Init::normal, config.embedding_std})
@@ -27,13 +31,9 @@ class Decoder final : public Model {
     for (int64_t i = 0; i < config.layers; ++i) blocks.push_back(block("dec" + std::to_string(i), factory));
     add_blocks(blocks_, std::move(blocks), factory.checkpoint_every);
     norm_ = std::make_unique<Norm>("final.norm", config.d_model, config.norm_eps, factory, kind_);
-    if (!config.tied) {
-      head_ = factory.linear({.name = "head", .in = config.d_model, .out = config.vocab, .kind = LinearKind::head, .bias = false});
-      return;
-    }
-    Param* table = factory.params().find("emb.token.weight");
-    CHECK(table, "a tied head needs a dense token embedding");
-    head_ = make_tied_head(*table, factory);
+    head_ = config.tied
+                ? factory.tied_head(token_spec(config), *token_)
+                : factory.linear({.name = "head", .in = config.d_model, .out = config.vocab, .kind = LinearKind::head, .bias = false});
   }
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {

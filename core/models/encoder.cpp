@@ -24,17 +24,22 @@ double table_std(const EncoderConfig& config, bool tied) {
   return tied ? 1 / std::sqrt(static_cast<double>(config.d_model)) : 1;
 }
 
-// Token + position + segment, norm, dropout. `std` scales the initial values of all tables alike, so the norm takes it away.
+// Of the token table.
+MatrixSpec token_spec(const EncoderConfig& config, bool tied) {
+  return {.name = "emb.token", .in = config.vocab, .out = config.d_model, .std = table_std(config, tied), .tied = tied};
+}
+
+// Token + position + segment, norm, dropout. The std of tokens scales the initial values of all tables alike, so the norm takes it away.
 class Embeddings final : public Remake {
  public:
-  Embeddings(const EncoderConfig& config, LayerFactory& factory, double std)
-      : token_(factory.embedding("emb.token", config.vocab, config.d_model, std)),
+  Embeddings(const EncoderConfig& config, LayerFactory& factory, const MatrixSpec& tokens)
+      : token_(factory.embedding(tokens)),
         position_(config.rotary ? nullptr
                                 : &factory.params().add("emb.position", {config.positions, config.d_model}, ParamKind::table,
-                                                        ParamGroup::rest, {Init::normal, std * config.position_std})),
+                                                        ParamGroup::rest, {Init::normal, tokens.std * config.position_std})),
         first_position_(config.first_position),
         segment_(config.segments > 0 ? &factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table,
-                                                             ParamGroup::rest, {Init::normal, std * config.position_std})
+                                                             ParamGroup::rest, {Init::normal, tokens.std * config.position_std})
                                      : nullptr),
         norm_("emb.norm", config.d_model, config.norm_eps, factory, norm_of(config)),
         dropout_(config.dropout, factory) {}
@@ -58,6 +63,7 @@ class Embeddings final : public Remake {
     return sum;
   }
   int depth() const override { return token_maker_->depth(); }
+  Layer& tokens() { return *token_; }
 
   void backward(Ctx& ctx, Tensor dy) {
     dy = dropout_.backward(ctx, std::move(dy));
@@ -130,7 +136,7 @@ std::unique_ptr<Layer> encoder_block(const std::string& name, const EncoderConfi
 class EncoderBody {
  public:
   EncoderBody(const EncoderConfig& config, LayerFactory& factory, bool tied = false)
-      : embeddings_(config, factory, table_std(config, tied)),
+      : embeddings_(config, factory, token_spec(config, tied)),
         rotary_(config.rotary ? std::optional<Rotary>(std::in_place, kRotaryBase, config.d_model / config.heads) : std::nullopt) {
     std::vector<std::unique_ptr<Layer>> blocks;
     for (int64_t i = 0; i < config.layers; ++i)
@@ -148,6 +154,7 @@ class EncoderBody {
     if (rotary_) rotary_->end();
     embeddings_.backward(ctx, std::move(dx));
   }
+  Layer& tokens() { return embeddings_.tokens(); }
 
  private:
   static constexpr double kRotaryBase = 10000;
@@ -197,13 +204,8 @@ class MaskedEncoder final : public Model {
     first_.add(factory.linear("masked.fc", config.d_model, config.d_model, LinearKind::classifier));
     first_.add(std::make_unique<ActivationLayer>(activation_of(config.activation), "masked.activation", config.d_model, factory));
     norm_ = std::make_unique<Norm>("masked.norm", config.d_model, config.norm_eps, factory, norm_of(config));
-    if (!config.tied) {
-      head_ = factory.linear("head", config.d_model, config.vocab, LinearKind::head);
-      return;
-    }
-    Param* table = factory.params().find("emb.token.weight");
-    CHECK(table, "a tied head needs a dense token embedding");
-    head_ = make_tied_head(*table, factory, true);
+    head_ = config.tied ? factory.tied_head(token_spec(config, true), body_.tokens())
+                        : factory.linear("head", config.d_model, config.vocab, LinearKind::head);
   }
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {

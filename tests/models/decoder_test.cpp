@@ -1,4 +1,5 @@
 // The language model at toy size: gradients in every form, what a token sees, layouts of a batch, parameters.
+#include "core/layers/tt_export.h"
 #include "tests/layers/five_points.h"
 #include "tests/models/net.h"
 
@@ -48,6 +49,14 @@ ModelConfig train_head() {
   return config;
 }
 
+// One tensor train as table and head.
+ModelConfig tied_train() {
+  ModelConfig config = toy_decoder();
+  config.decoder.tied = true;
+  config.tt.embedding = {.rank = 4, .cores = 2};
+  return config;
+}
+
 const std::vector<int64_t> kTextLengths = {5, 2, 6, 1};
 
 void put(Net& net, const TextBatch& text) {
@@ -65,7 +74,7 @@ using Form = std::pair<const char*, ModelConfig (*)()>;
 class EveryDecoder : public testing::TestWithParam<Form> {};
 INSTANTIATE_TEST_SUITE_P(All, EveryDecoder,
                          testing::Values(Form{"llama", toy_decoder}, Form{"gpt2", gpt2}, Form{"grouped", grouped},
-                                         Form{"train_head", train_head}),
+                                         Form{"train_head", train_head}, Form{"tied_train", tied_train}),
                          [](const auto& info) { return info.param.first; });
 
 TEST_P(EveryDecoder, GradientsAgreeWithFiniteDifferences) {
@@ -139,6 +148,28 @@ TEST(Decoder, HasTheParametersOfItsForm) {
   EXPECT_EQ(trains.value("dec0.attn.q.bias"), Values(12, 0.0));
 }
 
+// The same logits and the same gradients of all other parameters, with 23 rows, which modes pad.
+TEST(Decoder, ATiedTrainIsTheTableThatItStandsFor) {
+  ModelConfig config = tied_train();
+  config.decoder.vocab = 23;
+  for (TTOptions* options : {&config.tt.attention, &config.tt.ffn_in, &config.tt.ffn_out}) options->tensorise = false;
+  Net train(config, true), dense(config, false);
+  shake(train);
+  const HostTensor table = dense_weight(train.rig.params.rank_layers()[0], *train.rig.device, 1e-2);
+  EXPECT_EQ(table.shape, (Shape{23, 12}));
+  for (Param& param : dense.rig.params.params())
+    dense.rig.set(param.value, param.name == "emb.token.weight" ? table.values : train.value(param.name));
+  for (Net* net : {&train, &dense}) put(*net, padded(some_rows(kTextLengths, 20, 3), 6));
+  EXPECT_LE(relative_difference(train.gradients(), dense.gradients()), 1e-12);
+  const auto of_train = train.all_gradients();
+  for (const auto& [name, values] : dense.all_gradients()) {
+    if (name == "emb.token.weight") continue;
+    EXPECT_LE(relative_difference(of_train.at(name), values, 1e-3), 1e-11) << name;
+  }
+  EXPECT_FALSE(train.rig.params.find("head.bias")->trainable);
+  EXPECT_EQ(train.rig.params.find("emb.token.core.0")->uses, 2);
+}
+
 TEST(Decoder, SaysWhatIsWrong) {
   const auto problem_of = [](const std::function<void(ModelConfig&)>& change) {
     ModelConfig config = toy_decoder();
@@ -150,7 +181,6 @@ TEST(Decoder, SaysWhatIsWrong) {
   EXPECT_EQ(problem_of([](ModelConfig& c) { c.decoder.heads = 5; }), "decoder.heads: must divide d_model 12, is 5");
   EXPECT_EQ(problem_of([](ModelConfig& c) { c.decoder.key_heads = 2; }), "decoder.key_heads: must divide heads 3, is 2");
   EXPECT_EQ(problem_of([](ModelConfig& c) { c.decoder.head_width = 3; }), "decoder.head_width: must be even with rotary positions, is 3");
-  EXPECT_EQ(problem_of([](ModelConfig& c) { c.decoder.tied = true; }), "decoder.tied: needs a dense token embedding");
   EXPECT_EQ(problem_of([](ModelConfig& c) { c.task = "classification"; }),
             "task: must be language with model.kind decoder, is classification");
   EXPECT_EQ(problem_of([](ModelConfig& c) { c.kind = "encoder", c.encoder = test::two_blocks(12, 16, 20, 8, 0); }),

@@ -103,6 +103,15 @@ TEST(Captured, EveryModeOfComera) {
     }
 }
 
+TEST(Captured, TrainsThatAreTableAndHead) {
+  for (const char* task : {"masked", "language"}) {
+    SCOPED_TRACE(task);
+    RunConfig config = scripted(task_config(task));
+    config.model.encoder.tied = config.model.decoder.tied = true;
+    expect_captured_is_eager(config);
+  }
+}
+
 TEST(Captured, OptionsOfMethodsAndModels) {
   const std::pair<const char*, std::function<void(RunConfig&)>> options[] = {
       {"both sides of GaLore",

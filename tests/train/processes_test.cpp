@@ -52,12 +52,14 @@ TEST(Processes, FollowBatchesWithTheStatesOfTheRun) {
 }
 
 TEST(Processes, TrainATableThatIsUsedTwice) {
-  for (const int64_t parts : {2, 3, 4}) {
-    RunConfig config = in_parts(language_config(), parts, 20);
-    config.method.weights = "dense";
-    config.model.decoder.tied = true;
-    expect_same_bits(config, {2});
-  }
+  for (const char* weights : {"dense", "tt"})
+    for (const int64_t parts : {2, 3, 4}) {
+      SCOPED_TRACE(weights);
+      RunConfig config = in_parts(language_config(), parts, 20);
+      config.method.weights = weights;
+      config.model.decoder.tied = true;
+      expect_same_bits(config, {2});
+    }
 }
 
 TEST(Processes, ShareBatchesThatArePacked) {
