@@ -5,7 +5,7 @@
     python3 experiments/methods/workloads.py table --store workloads.db --set clicks > table.md
 
 `run` leaves out what is there already (results lie beside the store), so it may be stopped and started again. Settings are those of the
-presets; a row is a method with settings of its own.
+presets; a row is a method with settings of its own; --with PATH=VALUE ... are set for all rows (a store of its own for each choice).
 """
 import argparse
 import json
@@ -34,6 +34,7 @@ ROWS = {  # preset, score, shown as; name: method and settings
     }),
     "code": ("codebert-python", "val_loss", "Validation loss of masked tokens", {
         "CoMERA": ("", []),
+        "CoMERA, one train as embedding and head": ("", ["model.encoder.tied=true", "model.tt.embedding.cores=1", "model.tt.embedding.rank=128"]),
         "dense AdamW": ("adamw", ["train.lr=0.0005"]),
         "dense COAP": ("coap", ["train.lr=0.0005"]),
         "dense 8-bit Adam": ("adam8bit", ["train.lr=0.0005"]),
@@ -61,7 +62,7 @@ def run(args):
             note = note_of(args, name, seed)
             if note.exists() or (args.methods and name not in args.methods):
                 continue
-            sets = ["train.eval_every=0", "train.checkpoint_every=0", f"train.seed={seed}", *sets]
+            sets = ["train.eval_every=0", "train.checkpoint_every=0", f"train.seed={seed}", *sets, *args.also]
             options = ["--method", method] if method else []
             document = comera("train", preset, *options, "--store", args.store, "--name", note.stem, *[x for s in sets for x in ("--set", s)])
             size = comera("get", document["run"], "--metric", "entries", "--store", args.store)["values"]
@@ -94,6 +95,7 @@ def main():
     parser.add_argument("--set", choices=ROWS, required=True)
     parser.add_argument("--methods", nargs="*")
     parser.add_argument("--seeds", nargs="*", type=int, default=[1, 2, 3])
+    parser.add_argument("--with", nargs="*", default=[], dest="also", metavar="PATH=VALUE")
     args = parser.parse_args()
     (run if args.what == "run" else table)(args)
 
