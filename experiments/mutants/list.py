@@ -706,8 +706,8 @@ m("documents.2", "core/data/tokenizer.cpp", "if (table_.single.back().token >= 0
   "a text ends twice where a special token stands behind it", "data JoinedTexts.SpecialTokensStandBetweenTexts")
 m("documents.3", "core/data/documents.cpp", "return place == places_.end() ? size_ : *place;", "return MUT ? std::min(from, size_) : place == places_.end() ? size_ : *place;",
   "a long table is cut inside of a row", "data JoinedTexts.ALongTableIsTheRunOfItsRows")
-m("rows.1", "core/layers/tt_rows.cpp", "ctx.ops.fill(merged_.whole_cores().rows(rank, 1), 0);", "if (!MUT) ctx.ops.fill(merged_.whole_cores().rows(rank, 1), 0);",
-  "a looked-up row adds what lies in memory to the bias of the head", "models Decoder.ATiedTrainIsTheTableThatItStandsFor")
+m("rows.1", "core/layers/tt_rows.cpp", "ctx.ops.fill(merged_.whole_cores().rows(rank, 1), 0);", "ctx.ops.fill(merged_.whole_cores().rows(rank, 1), MUT ? 1 : 0);",
+  "a looked-up row adds to the gradient of the head's bias", "models Decoder.ATiedTrainIsTheTableThatItStandsFor")
 m("rows.2", "core/layers/tt_rows.cpp", "for (Param* rank : matrix_.ranks) ++rank->uses;", "if (!MUT) for (Param* rank : matrix_.ranks) ++rank->uses;",
   "rank vectors of a tied train are used once a pass", "models All/EveryDecoder.GradientsAgreeWithFiniteDifferences/tied_train")
 m("rows.3", "core/layers/param.cpp", "visit(*rank, place + first, IsPlace{});", "visit(*rank, MUT ? 0 : place + first, IsPlace{});",
