@@ -41,10 +41,10 @@ void TTFan::join(Ctx& ctx, TTCalls& calls, const Tensor& edge) {
 
 void TTFan::open(Ctx& ctx) {
   if (plain()) {
-    layers_[0]->merge(ctx, layers_[0]->matrix_.middle_rank() + 1);
+    layers_[0]->merged_.merge(ctx, layers_[0]->matrix_, layers_[0]->matrix_.middle_rank() + 1, calls_);
     left_ = layers_[0]->merged_.take_left();
   } else if (!grouped()) {
-    for (TTLinear* layer : layers_) layer->merge(ctx, width(layer->matrix_.middle_rank()));
+    for (TTLinear* layer : layers_) layer->merged_.merge(ctx, layer->matrix_, width(layer->matrix_.middle_rank()), calls_);
     join(ctx, calls_, edge(ctx, edge_height()));
   }
 }
@@ -128,7 +128,7 @@ void TTFan::end_left(Ctx& ctx) {
   left_ = {};
   if (grouped()) return;
   begin_sweeps(ctx, calls_);
-  for (TTLinear* layer : layers_) layer->sweep(ctx);
+  for (TTLinear* layer : layers_) layer->merged_.sweep(ctx, layer->matrix_, calls_);
 }
 
 void TTFan::begin_sweeps(Ctx& ctx, TTCalls& calls) {

@@ -136,19 +136,6 @@ bool TTLinear::is_sequential(const Ctx& ctx, int64_t tokens) const {
   return sequential_cost(matrix_.shape, tokens) + calls < merged_cost(matrix_.shape, tokens);
 }
 
-void TTLinear::merge(Ctx& ctx, int64_t width) {
-  merged_.begin_merge(ctx, matrix_, width, calls_);
-  for (size_t turn = 1; turn < matrix_.inputs(); ++turn) merged_.merge_left(ctx, matrix_, turn, calls_);
-  for (size_t turn = 1; turn < matrix_.outputs(); ++turn) merged_.merge_right(ctx, matrix_, turn, calls_);
-}
-
-void TTLinear::sweep(Ctx& ctx) {
-  for (size_t turn = 1; turn < matrix_.outputs(); ++turn) merged_.sweep_right(ctx, matrix_, turn, calls_);
-  for (size_t turn = 1; turn < matrix_.inputs(); ++turn) merged_.sweep_left(ctx, matrix_, turn, calls_);
-  merged_.end_sweep(ctx, matrix_, calls_);
-  merged_.hand_over(ctx, matrix_);
-}
-
 Tensor TTLinear::forward(Ctx& ctx, Tensor x) {
   matrix_.read_ranks();
   const int64_t tokens = x.size(0);

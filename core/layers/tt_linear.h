@@ -99,6 +99,7 @@ struct KeptInput {
 class TTMerged {
  public:
   void begin_merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCalls& calls);  // width of T1
+  void merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCalls& calls);        // begin_merge and all turns
   void merge_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void merge_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   Tensor take_left();                                                         // L (N, r), when it is merged
@@ -120,7 +121,8 @@ class TTMerged {
   void sweep_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void sweep_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void end_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls);
-  void hand_over(Ctx& ctx, const TTMatrix& matrix);  // once the calls of end_sweep are made
+  void hand_over(Ctx& ctx, const TTMatrix& matrix);              // once the calls of end_sweep are made
+  void sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls);  // after begin_sweep: all turns, end_sweep and hand_over
   void drop() { *this = {}; }
 
  private:
@@ -172,8 +174,6 @@ class TTLinear final : public Layer, public Remake {
   friend class TTForm;
   friend class TTRows;
   bool is_sequential(const Ctx& ctx, int64_t tokens) const;
-  void merge(Ctx& ctx, int64_t width);                                            // by itself; width of T1
-  void sweep(Ctx& ctx);                                                           // after its beginning, which is the fan's
   size_t turns() const { return std::max(matrix_.inputs(), matrix_.outputs()); }  // of merges and sweeps
 
   TTMatrix matrix_;
@@ -324,8 +324,6 @@ class TTRows final : public Layer {
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 
  private:
-  Tensor merge(Ctx& ctx, int64_t width);  // L (N, r); [R; b] (width, M) is in merged_
-
   std::unique_ptr<TTLinear> head_;  // until the model takes it
   TTMatrix matrix_;
   TTMerged merged_;

@@ -26,6 +26,12 @@ void TTMerged::begin_merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCa
     calls.copy(ctx, with_bias_.rows(row, 1).view({columns}).rows(0, shape.out), matrix.bias->value);
 }
 
+void TTMerged::merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCalls& calls) {
+  begin_merge(ctx, matrix, width, calls);
+  for (size_t turn = 1; turn < matrix.inputs(); ++turn) merge_left(ctx, matrix, turn, calls);
+  for (size_t turn = 1; turn < matrix.outputs(); ++turn) merge_right(ctx, matrix, turn, calls);
+}
+
 // k = turn: L_k (n_1..n_k, r_k) = L_{k-1} (n_1..n_{k-1}, r_{k-1}) E_k (r_{k-1}, n_k r_k)
 void TTMerged::merge_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls) {
   const size_t k = turn;
@@ -129,5 +135,12 @@ void TTMerged::end_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) {
 }
 
 void TTMerged::hand_over(Ctx& ctx, const TTMatrix& matrix) { gradients_.hand_over(ctx, matrix); }
+
+void TTMerged::sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) {
+  for (size_t turn = 1; turn < matrix.outputs(); ++turn) sweep_right(ctx, matrix, turn, calls);
+  for (size_t turn = 1; turn < matrix.inputs(); ++turn) sweep_left(ctx, matrix, turn, calls);
+  end_sweep(ctx, matrix, calls);
+  hand_over(ctx, matrix);
+}
 
 }  // namespace comera

@@ -10,17 +10,11 @@ TTRows::TTRows(std::unique_ptr<TTLinear> head) : head_(std::move(head)), matrix_
   ++matrix_.bias->uses;
 }
 
-Tensor TTRows::merge(Ctx& ctx, int64_t width) {
-  merged_.begin_merge(ctx, matrix_, width, calls_);
-  for (size_t turn = 1; turn < matrix_.inputs(); ++turn) merged_.merge_left(ctx, matrix_, turn, calls_);
-  for (size_t turn = 1; turn < matrix_.outputs(); ++turn) merged_.merge_right(ctx, matrix_, turn, calls_);
-  return merged_.take_left();
-}
-
 Tensor TTRows::forward(Ctx& ctx, Tensor ids) {
   matrix_.read_ranks();
   const int64_t tokens = ids.size(0), rank = matrix_.middle_rank();
-  const Tensor left = merge(ctx, rank);
+  merged_.merge(ctx, matrix_, rank, calls_);
+  const Tensor left = merged_.take_left();
   const Tensor table = ctx.temp({matrix_.shape.padded_out(), rank}, "tt rows");
   ctx.ops.permute(table, merged_.whole_right(), {1, 0});
   merged_.drop();  // made again in backward, which takes less than keeping it
@@ -39,7 +33,8 @@ Tensor TTRows::forward(Ctx& ctx, Tensor ids) {
 Tensor TTRows::backward(Ctx& ctx, Tensor dy, Tensor) {
   CHECK(ids_, "backward of a tied tensor train without its forward");
   const int64_t rank = matrix_.middle_rank();
-  const Tensor left = merge(ctx, rank + 1);
+  merged_.merge(ctx, matrix_, rank + 1, calls_);
+  const Tensor left = merged_.take_left();
   merged_.begin_cores(ctx, matrix_);
   {
     const Tensor drows = ctx.temp({dy.size(0), rank}, "tt rows dy left");
@@ -53,10 +48,7 @@ Tensor TTRows::backward(Ctx& ctx, Tensor dy, Tensor) {
   Tensor v = merged_.left_gradient(ctx, matrix_);
   ctx.ops.gemm(Mat(v).top(matrix_.shape.in), dy, true, std::exchange(rows_, {}), false);
   merged_.begin_sweep(ctx, matrix_, calls_, std::move(v));
-  for (size_t turn = 1; turn < matrix_.outputs(); ++turn) merged_.sweep_right(ctx, matrix_, turn, calls_);
-  for (size_t turn = 1; turn < matrix_.inputs(); ++turn) merged_.sweep_left(ctx, matrix_, turn, calls_);
-  merged_.end_sweep(ctx, matrix_, calls_);
-  merged_.hand_over(ctx, matrix_);
+  merged_.sweep(ctx, matrix_, calls_);
   return {};
 }
 
