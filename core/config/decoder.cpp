@@ -57,10 +57,12 @@ void DecoderConfig::fields(FieldVisitor& v) {
           {.title = "Attention dropout", .help = "dropout of attention probabilities", .range = {0, 0.95}});
   v.field("embedding_std", embedding_std, {.title = "Embedding std", .help = "initial standard deviation of embeddings", .range = {0, 10}});
   v.field("bias", bias, {.title = "Biases", .help = "matrices inside blocks have biases"});
-  v.field("tied", tied,
-          {.title = "Tied head",
-           .help = "the head is the token embedding",
-           .more = "As a tensor train it has the settings of the embedding, with modes a side as a linear layer."});
+  v.field(
+      "tied", tied,
+      {.title = "Tied head",
+       .help = "the head is the token embedding",
+       .more =
+           "If the embedding is a tensor train, the head is the same train. Its modes are those of a linear layer from d_model to vocab."});
   v.field("keep_probabilities", keep_probabilities, kept_probabilities());
 }
 

@@ -54,11 +54,13 @@ void EncoderConfig::fields(FieldVisitor& v) {
   v.field("norm_eps", norm_eps, {.title = "Norm epsilon", .help = "epsilon of norms", .range = {0, 1}});
   v.field("activation", activation,
           {.title = "Activation", .help = "activation function of the feed-forward layers", .choices = activation_choices()});
-  v.field("tied", tied,
-          {.title = "Tied head",
-           .help = "the head is the token embedding",
-           .more = "As a tensor train it has the settings of the embedding, with modes a side as a linear layer.",
-           .when = {"model.task", {"masked"}}});
+  v.field(
+      "tied", tied,
+      {.title = "Tied head",
+       .help = "the head is the token embedding",
+       .more =
+           "If the embedding is a tensor train, the head is the same train. Its modes are those of a linear layer from d_model to vocab.",
+       .when = {"model.task", {"masked"}}});
   v.field("classifier_activation", classifier_activation,
           {.title = "Classifier activation",
            .help = "activation function of the classifier's hidden layer",

@@ -20,7 +20,7 @@ class Problems {
   std::vector<Problem> list_;
 };
 
-// The token table (rows, columns). A tied one is the matrix of the head, whose products it is shaped for.
+// The token table (rows, columns); if tied, the head's matrix, with the modes of a linear layer.
 ModelMatrix token_table(int64_t rows, int64_t columns, bool tied);
 
 // Of the setting keep_probabilities.

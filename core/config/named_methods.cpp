@@ -69,7 +69,7 @@ std::map<std::string, std::vector<Choice>> all_rules_inside() {
 
 // The rules that a part can be around: choices of its setting `rule`, which optimizers of projected gradients have.
 const std::vector<Choice>& rules_inside(const std::string& part) {
-  static const std::map<std::string, std::vector<Choice>> kRules = all_rules_inside();  // listing settings takes a millisecond
+  static const std::map<std::string, std::vector<Choice>> kRules = all_rules_inside();  // each call would list all settings
   static const std::vector<Choice> kNone;
   const auto at = kRules.find(part);
   return at == kRules.end() ? kNone : at->second;

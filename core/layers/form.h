@@ -34,7 +34,7 @@ struct MatrixSpec {
   double std = 1;         // of a table: initial standard deviation of its entries
   bool trainable = true;  // false: W and b are frozen
   bool dense = false;     // of a table: no form is asked
-  bool tied = false;      // of a table: it is the head's W (in, out) too, and b the head's
+  bool tied = false;      // of a table: the head multiplies by it too, and adds b
   bool bias = true;       // false: no b; a tensor train, whose products carry b, then keeps one of zeros that is not trained
 };
 
@@ -57,7 +57,7 @@ class WeightForm {
   // Null: not held in this form. `build` makes layers inside it: those that come behind it in the list, e.g. its dense base.
   virtual std::unique_ptr<Layer> linear(const MatrixSpec& spec, LayerFactory& build) { return nullptr; }
   virtual std::unique_ptr<Layer> table(const MatrixSpec& spec, LayerFactory& build) { return nullptr; }
-  // The head of a tied table that table() has made in this form; null: `table` is another one.
+  // The head of a tied table that table() has made in this form; null: this form did not make `table`.
   virtual std::unique_ptr<Layer> head_of(Layer& table) { return nullptr; }
   // Takes linear layers of its own that read the same x, where it computes them together; null: it does not.
   virtual std::unique_ptr<Fan> fan(std::vector<std::unique_ptr<Layer>>& layers) { return nullptr; }

@@ -152,7 +152,7 @@ class TTForm final : public WeightForm {
   TTCalls calls_;
 };
 
-// The matrix (rows, columns) of the table is that of the head, whose products it is shaped for.
+// Table and head are one matrix (rows, columns), with the modes of the head's linear layer.
 std::unique_ptr<Layer> TTForm::tied_table(const MatrixSpec& spec, LayerFactory& build) {
   std::vector<Problem> problems;
   const TTShape shape = linear_shape(spec.out, spec.in, kinds_.embedding, spec.name.c_str(), problems);
