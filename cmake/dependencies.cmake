@@ -16,6 +16,13 @@ add_library(comera_utf8proc INTERFACE)
 target_include_directories(comera_utf8proc SYSTEM INTERFACE ${UTF8PROC_INCLUDE})
 target_link_libraries(comera_utf8proc INTERFACE ${UTF8PROC_LIBRARY})
 
+# SHA-256 with the instructions that processors have for it; Debian ships no CMake file for it either.
+find_path(NETTLE_INCLUDE nettle/sha2.h REQUIRED)
+find_library(NETTLE_LIBRARY nettle REQUIRED)
+add_library(comera_nettle INTERFACE)
+target_include_directories(comera_nettle SYSTEM INTERFACE ${NETTLE_INCLUDE})
+target_link_libraries(comera_nettle INTERFACE ${NETTLE_LIBRARY})
+
 # BLAS + LAPACK. The skinny products of tensor trains decide: 1024x30x768 runs 3x faster in OpenBLAS 0.3.34 than
 # in Debian's 0.3.21.
 add_library(comera_blas INTERFACE)

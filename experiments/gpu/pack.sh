@@ -16,7 +16,7 @@ fi
 (($# == 0)) || published=$(cd -- "$1" && pwd)
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 kit=build/gpu-kit
-packages=(nlohmann-json3-dev libcli11-dev libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libutf8proc-dev libgtest-dev)
+packages=(nlohmann-json3-dev libcli11-dev libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libutf8proc-dev nettle-dev libgtest-dev)
 [[ -d build/pypi/scipy_openblas32 ]] || cmake/setup.sh
 rm -rf "$kit"
 mkdir -p "$kit/pypi"
