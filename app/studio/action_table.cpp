@@ -461,19 +461,19 @@ void add_timeline(const UiState& ui, std::vector<Action>& all) {
   if (!t.selection.any()) all.back().why_not = "No selection: Shift+drag in the timeline";
 }
 
-// Applies the user's keys. Keys of the form override equal keys of other actions while the form is shown.
-void use_bindings(const UiState& ui, std::vector<Action>& all) {
+// The user's keys of an action in this state of the window. Keys of the form act only while it is shown, and override equal keys of
+// actions of the window then.
+ImGuiKeyChord keys_now(const UiState& ui, const std::string& id, ImGuiKeyChord shipped, KeyScope scope) {
+  const KeyBindings& bound = ui.settings.keys;
+  const ImGuiKeyChord keys = bound.of(id, shipped);
   const bool form = ui.layout == "new";
-  std::vector<ImGuiKeyChord> of_form;
-  for (Action& action : all) {
-    action.shipped_keys = action.keys;
-    action.keys = ui.settings.keys.of(action.id, action.shipped_keys);
-    if (action.scope != KeyScope::form) continue;
-    if (!form) action.keys = 0;
-    of_form.push_back(action.keys);
-  }
-  for (Action& action : all)
-    if (action.scope == KeyScope::window && std::find(of_form.begin(), of_form.end(), action.keys) != of_form.end()) action.keys = 0;
+  if (scope == KeyScope::form) return form ? keys : 0;
+  if (scope != KeyScope::window || !form || keys == 0) return keys;
+  const std::vector<ShippedKeys>& all = shipped_keys();
+  const bool overridden = std::any_of(all.begin(), all.end(), [&](const ShippedKeys& other) {
+    return other.scope == KeyScope::form && bound.of(other.id, other.keys) == keys;
+  });
+  return overridden ? 0 : keys;
 }
 
 }  // namespace
@@ -494,9 +494,11 @@ std::vector<Action> actions(const UiState& ui) {
   add_tools(all);
   add_help(all);
   add_timeline(ui, all);
-  use_bindings(ui, all);
-  for (Action& action : all)
+  for (Action& action : all) {
+    action.shipped_keys = action.keys;
+    action.keys = keys_now(ui, action.id, action.shipped_keys, action.scope);
     if (!action.why_not.empty()) action.act = [](UiState&) {};
+  }
   return all;
 }
 
@@ -554,12 +556,16 @@ void draw_action(UiState& ui, const char* id) {
 
 void handle_keys(UiState& ui, KeyScope scope) {
   if (ImGui::GetTopMostPopupModal()) return;
-  for (const Action& action : actions(ui)) {
-    const bool here = action.scope == scope || (scope == KeyScope::window && action.scope == KeyScope::form);
-    if (action.keys == 0 || !here) continue;
+  // Not from the table, which is made anew by each call: this is asked five times a frame, and keys are pressed in few frames.
+  for (const ShippedKeys& one : shipped_keys()) {
+    const bool here = one.scope == scope || (scope == KeyScope::window && one.scope == KeyScope::form);
+    const ImGuiKeyChord keys = here ? keys_now(ui, one.id, one.keys, one.scope) : 0;
+    if (keys == 0) continue;
     ImGuiInputFlags flags = scope == KeyScope::window ? ImGuiInputFlags_RouteGlobal : ImGuiInputFlags_RouteFocused;
-    if (action.repeats) flags |= ImGuiInputFlags_Repeat;
-    if (ImGui::Shortcut(action.keys, flags) && action.why_not.empty()) action.act(ui);
+    if (one.repeats) flags |= ImGuiInputFlags_Repeat;
+    if (!ImGui::Shortcut(keys, flags)) continue;
+    for (const Action& action : actions(ui))
+      if (action.id == one.id) action.act(ui);
   }
   // The key with the question mark depends on the keyboard layout, so the typed character is checked.
   const ImGuiIO& io = ImGui::GetIO();

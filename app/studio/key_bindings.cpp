@@ -9,26 +9,9 @@
 namespace comera::studio {
 namespace {
 
-struct Shipped {
-  std::string id;
-  ImGuiKeyChord keys;
-  KeyScope scope;
-};
-
-// In the order of the table, which has the same actions in every state of the window.
-const std::vector<Shipped>& shipped_keys() {
-  static const std::vector<Shipped> kAll = [] {
-    std::vector<Shipped> all;
-    const auto nothing = std::make_unique<UiState>();
-    for (const Action& action : actions(*nothing)) all.push_back({action.id, action.shipped_keys, action.scope});
-    return all;
-  }();
-  return kAll;
-}
-
-const Shipped* find(const std::string& id) {
-  const std::vector<Shipped>& all = shipped_keys();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Shipped& one) { return one.id == id; });
+const ShippedKeys* find(const std::string& id) {
+  const std::vector<ShippedKeys>& all = shipped_keys();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const ShippedKeys& one) { return one.id == id; });
   return found == all.end() ? nullptr : &*found;
 }
 
@@ -66,6 +49,16 @@ bool moves(ImGuiKeyChord keys) {
 }
 
 }  // namespace
+
+const std::vector<ShippedKeys>& shipped_keys() {
+  static const std::vector<ShippedKeys> kAll = [] {
+    std::vector<ShippedKeys> all;
+    const auto nothing = std::make_unique<UiState>();
+    for (const Action& action : actions(*nothing)) all.push_back({action.id, action.shipped_keys, action.scope, action.repeats});
+    return all;
+  }();
+  return kAll;
+}
 
 const char* title_of(KeyScope scope) {
   switch (scope) {
@@ -122,14 +115,14 @@ ImGuiKeyChord KeyBindings::of(const std::string& id, ImGuiKeyChord shipped) cons
 }
 
 ImGuiKeyChord KeyBindings::of(const std::string& id) const {
-  const Shipped* action = find(id);
+  const ShippedKeys* action = find(id);
   return action ? of(id, action->keys) : 0;
 }
 
 bool KeyBindings::known(const std::string& id) { return find(id) != nullptr; }
 
 std::string KeyBindings::refusal(const std::string& id, ImGuiKeyChord keys) const {
-  const Shipped* action = find(id);
+  const ShippedKeys* action = find(id);
   if (!action) return "Unknown action";
   if (keys == 0 || keys == action->keys) return "";
   const std::string name = name_of(key_of(keys));
@@ -151,17 +144,17 @@ std::string KeyBindings::refusal(const std::string& id, ImGuiKeyChord keys) cons
 }
 
 std::string KeyBindings::holder(const std::string& id, ImGuiKeyChord keys) const {
-  const Shipped* action = find(id);
+  const ShippedKeys* action = find(id);
   if (!action || keys == 0) return "";
-  for (const Shipped& other : shipped_keys())
+  for (const ShippedKeys& other : shipped_keys())
     if (other.id != id && other.scope == action->scope && of(other.id, other.keys) == keys) return other.id;
   return "";
 }
 
 std::string KeyBindings::shadowed(const std::string& id, ImGuiKeyChord keys) const {
-  const Shipped* action = find(id);
+  const ShippedKeys* action = find(id);
   if (!action || keys == 0) return "";
-  for (const Shipped& other : shipped_keys()) {
+  for (const ShippedKeys& other : shipped_keys()) {
     const bool meet = (other.scope == KeyScope::window) != (action->scope == KeyScope::window);
     if (meet && of(other.id, other.keys) == keys) return other.id;
   }
@@ -169,7 +162,7 @@ std::string KeyBindings::shadowed(const std::string& id, ImGuiKeyChord keys) con
 }
 
 void KeyBindings::bind(const std::string& id, ImGuiKeyChord keys) {
-  const Shipped* action = find(id);
+  const ShippedKeys* action = find(id);
   if (!action) return;
   if (keys == action->keys)
     changed_.erase(id);
@@ -184,7 +177,7 @@ void KeyBindings::swap(const std::string& id, const std::string& other) {
 }
 
 void KeyBindings::reset(const std::string& id) {
-  const Shipped* action = find(id);
+  const ShippedKeys* action = find(id);
   if (!action) return;
   const std::string has = holder(id, action->keys);
   changed_.erase(id);
@@ -206,11 +199,11 @@ void KeyBindings::restore(const std::map<std::string, std::string>& stored) {
     if (keys && find(id) && refusal(id, *keys).empty()) bind(id, *keys);
   }
   std::map<std::pair<KeyScope, ImGuiKeyChord>, std::string> taken;
-  for (const Shipped& action : shipped_keys())
+  for (const ShippedKeys& action : shipped_keys())
     if (is_changed(action.id) && of(action.id) != 0 && !taken.emplace(std::pair(action.scope, of(action.id)), action.id).second)
       changed_.erase(action.id);
   // Keys of the user have priority over defaults.
-  for (const Shipped& action : shipped_keys())
+  for (const ShippedKeys& action : shipped_keys())
     if (!is_changed(action.id) && taken.contains(std::pair(action.scope, action.keys))) changed_[action.id] = 0;
 }
 

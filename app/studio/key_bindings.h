@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace comera::studio {
 
@@ -17,6 +18,15 @@ std::string key_text(ImGuiKeyChord keys);  // "Ctrl+Shift+P"; "" for none
 std::optional<ImGuiKeyChord> keys_of_text(const std::string& text);
 // The key pressed in this frame, with the held modifiers; 0 = none.
 ImGuiKeyChord pressed_keys();
+
+struct ShippedKeys {
+  std::string id;  // of the action
+  ImGuiKeyChord keys;
+  KeyScope scope;
+  bool repeats;
+};
+// Of the actions that exist in every state of the window, all but saved layouts, in the order of the table; made once.
+const std::vector<ShippedKeys>& shipped_keys();
 
 class KeyBindings {
  public:
