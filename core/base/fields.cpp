@@ -30,10 +30,15 @@ struct Axis {
   size_t choices = 0;
 };
 
+// "weights are ".
+std::string name_is(const When& when) {
+  const std::string path = when.path, name = path.substr(path.rfind('.') + 1);
+  return name + (name.ends_with('s') ? " are " : " is ");
+}
+
 // "weights are dense" where one value remains, else "optimizer is not galore".
 std::string reason(const When& when, const Axis& axis) {
-  const std::string path = when.path, name = path.substr(path.rfind('.') + 1);
-  const std::string is = name + (name.ends_with('s') ? " are " : " is ");
+  const std::string is = name_is(when);
   if (axis.choices == when.values.size() + 1) return is + axis.value;
   std::string wanted;
   for (const std::string& value : when.values) wanted += (wanted.empty() ? "" : " or ") + value;
@@ -64,13 +69,22 @@ class UnusedFinder : public PathVisitor {
     const std::string why = why_.empty() && *when.path ? why_not(when) : why_;
     if (!why.empty()) unused[path_of(name)] = why;
   }
-  // "" where one of the conditions holds; else the reason by the last one whose setting is used.
-  std::string why_not(const When& when) const {
+  bool counts(const When& other) const { return before_ && !before_->contains(other.path); }
+  bool holds(const When& when) const {
     const auto axis = axes_.find(when.path);
-    if (axis == axes_.end() || std::find(when.values.begin(), when.values.end(), axis->second.value) != when.values.end()) return "";
-    std::string why = reason(when, axis->second);
+    return axis == axes_.end() || std::find(when.values.begin(), when.values.end(), axis->second.value) != when.values.end();
+  }
+  // "" where one of the conditions holds and no exception does; else the reason, that of conditions by the last one whose setting is used.
+  std::string why_not(const When& when) const {
+    if (holds(when)) {
+      for (const When& exception : when.unless)
+        if (axes_.contains(exception.path) && counts(exception) && holds(exception))
+          return name_is(exception) + axes_.at(exception.path).value;
+      return "";
+    }
+    std::string why = reason(when, axes_.at(when.path));
     for (const When& other : when.others) {
-      if (!before_ || before_->contains(other.path)) continue;
+      if (!counts(other)) continue;
       why = why_not(other);
       if (why.empty()) break;
     }

@@ -28,7 +28,9 @@ void TTKinds::fields(FieldVisitor& v) {
   v.group("classifier", classifier, {.title = "Classifier", .when = models_with("classifier")});
   v.group("convolution", convolution, {.title = "Convolution", .when = models_with("convolution")});
   v.group("embedding", embedding, {.title = "Embedding", .when = models_with("embedding")});
-  v.group("head", head, {.title = "Language model head", .when = tasks_of_tokens()});
+  When of_its_own = tasks_of_tokens();
+  of_its_own.unless = {{"model.encoder.tied", {"true"}}, {"model.decoder.tied", {"true"}}};
+  v.group("head", head, {.title = "Language model head", .when = of_its_own});
 }
 
 }  // namespace comera

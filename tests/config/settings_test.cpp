@@ -31,6 +31,7 @@ class Conditions : public PathVisitor {
   void add(const char* name, const When& when) {
     if (*when.path) all.emplace_back(path_of(name), when);
     for (const When& other : when.others) add(name, other);
+    for (const When& exception : when.unless) add(name, exception);
   }
 };
 
@@ -154,6 +155,26 @@ TEST(Settings, OtherConditionsAreEnoughWhereTheirSettingIsUsed) {
   EXPECT_EQ(unused_of(config).at("method.adafactor"), "rule is not adafactor");
   EXPECT_FALSE(unused_of(config).contains("method.adam8bit.min_size"));
   EXPECT_FALSE(unused_of(config).contains("method.adam.beta1"));
+}
+
+TEST(Settings, ATiedHeadHasNoSettingsOfItsOwn) {
+  RunConfig config;
+  config.method.weights = "tt";
+  config.model.kind = "encoder";
+  config.model.task = "masked";
+  config.model.encoder.tied = false;
+  config.model.decoder.tied = true;
+  EXPECT_FALSE(unused_of(config).contains("model.tt.head.rank")) << "tied is of a model that is not this one";
+  config.model.encoder.tied = true;
+  EXPECT_EQ(unused_of(config).at("model.tt.head.rank"), "tied is true");
+  EXPECT_FALSE(unused_of(config).contains("model.tt.embedding.rank"));
+  config.model.task = "classify";
+  EXPECT_EQ(unused_of(config).at("model.tt.head").substr(0, 12), "task is not ");
+  config.model.kind = "decoder";
+  config.model.task = "language";
+  EXPECT_EQ(unused_of(config).at("model.tt.head"), "tied is true");
+  config.model.decoder.tied = false;
+  EXPECT_FALSE(unused_of(config).contains("model.tt.head"));
 }
 
 TEST(Settings, ValuesByPathCanBeSetAgain) {
