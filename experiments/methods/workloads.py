@@ -34,10 +34,12 @@ ROWS = {  # preset, score, shown as; name: method and settings
     }),
     "code": ("codebert-python", "val_loss", "Validation loss of masked tokens", {
         "CoMERA": ("", []),
-        "CoMERA, one train as embedding and head": ("", ["model.encoder.tied=true", "model.tt.embedding.cores=1", "model.tt.embedding.rank=128"]),
-        "dense AdamW": ("adamw", ["train.lr=0.0005"]),
-        "dense COAP": ("coap", ["train.lr=0.0005"]),
-        "dense 8-bit Adam": ("adam8bit", ["train.lr=0.0005"]),
+        "CoMERA, embedding and head apart": ("", ["model.encoder.tied=false", "model.tt.embedding.cores=2", "model.tt.embedding.rank=32",
+                                                  "model.tt.head.tensorise=true", "model.tt.head.rank=128", "model.tt.head.cores=1"]),
+        "dense AdamW": ("adamw", ["model.encoder.tied=false", "train.lr=0.0005"]),
+        "dense AdamW, tied": ("adamw", ["train.lr=0.0005"]),
+        "dense COAP": ("coap", ["model.encoder.tied=false", "train.lr=0.0005"]),
+        "dense 8-bit Adam": ("adam8bit", ["model.encoder.tied=false", "train.lr=0.0005"]),
     }),
 }
 
