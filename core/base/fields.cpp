@@ -74,14 +74,9 @@ class UnusedFinder : public PathVisitor {
     const auto axis = axes_.find(when.path);
     return axis == axes_.end() || std::find(when.values.begin(), when.values.end(), axis->second.value) != when.values.end();
   }
-  // "" where one of the conditions holds and no exception does; else the reason, that of conditions by the last one whose setting is used.
-  std::string why_not(const When& when) const {
-    if (holds(when)) {
-      for (const When& exception : when.unless)
-        if (axes_.contains(exception.path) && counts(exception) && holds(exception))
-          return name_is(exception) + axes_.at(exception.path).value;
-      return "";
-    }
+  // "" where one of the conditions holds; else the reason by the last one whose setting is used.
+  std::string missing(const When& when) const {
+    if (holds(when)) return "";
     std::string why = reason(when, axes_.at(when.path));
     for (const When& other : when.others) {
       if (!counts(other)) continue;
@@ -89,6 +84,13 @@ class UnusedFinder : public PathVisitor {
       if (why.empty()) break;
     }
     return why;
+  }
+  std::string why_not(const When& when) const {
+    if (std::string why = missing(when); !why.empty()) return why;
+    for (const When& exception : when.unless)
+      if (axes_.contains(exception.path) && counts(exception) && holds(exception))
+        return name_is(exception) + axes_.at(exception.path).value;
+    return "";
   }
   const std::map<std::string, Axis>& axes_;
   const UnusedSettings* const before_;
