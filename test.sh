@@ -49,11 +49,11 @@ dir=build
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
-# The program uses one thread of OpenBLAS and has its own; those that OpenBLAS starts with wait in a loop first, half of the time
-# of a short test.
+# The program has threads of its own and uses one of OpenBLAS. The others, which OpenBLAS starts by itself, spin at first: half
+# the time of a short test.
 export OPENBLAS_NUM_THREADS=1
 # GCC 12's sanitizers cannot start under the wide address randomisation of newer kernels, so it is turned off for them.
 fixed=()
 if [[ $preset != release ]] && setarch -R true 2>/dev/null; then fixed=(setarch -R); fi
-# One more than cores, since some wait: for a run that is slowed down, for the window.
+# One test more than there are cores: some wait for a run that is slowed down, or for the window.
 exec "${fixed[@]}" ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(($(nproc) + 1))" "${select[@]}" "$@"

@@ -556,7 +556,7 @@ void draw_action(UiState& ui, const char* id) {
 
 void handle_keys(UiState& ui, KeyScope scope) {
   if (ImGui::GetTopMostPopupModal()) return;
-  // Not from the table, which is made anew by each call: this is asked five times a frame, and keys are pressed in few frames.
+  // Loops over the fixed keys: each call of actions() makes the whole table, and this function runs several times a frame.
   for (const ShippedKeys& one : shipped_keys()) {
     const bool here = one.scope == scope || (scope == KeyScope::window && one.scope == KeyScope::form);
     const ImGuiKeyChord keys = here ? keys_now(ui, one.id, one.keys, one.scope) : 0;

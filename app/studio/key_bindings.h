@@ -25,7 +25,7 @@ struct ShippedKeys {
   KeyScope scope;
   bool repeats;
 };
-// Of the actions that exist in every state of the window, all but saved layouts, in the order of the table; made once.
+// The actions that exist in every state of the window (all but saved layouts), in the order of the table.
 const std::vector<ShippedKeys>& shipped_keys();
 
 class KeyBindings {

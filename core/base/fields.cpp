@@ -75,7 +75,7 @@ class UnusedFinder : public PathVisitor {
     return axis == axes_.end() || std::find(when.values.begin(), when.values.end(), axis->second.value) != when.values.end();
   }
   // "" where one of the conditions holds; else the reason by the last one whose setting is used.
-  std::string missing(const When& when) const {
+  std::string unmet(const When& when) const {
     if (holds(when)) return "";
     std::string why = reason(when, axes_.at(when.path));
     for (const When& other : when.others) {
@@ -86,7 +86,7 @@ class UnusedFinder : public PathVisitor {
     return why;
   }
   std::string why_not(const When& when) const {
-    if (std::string why = missing(when); !why.empty()) return why;
+    if (std::string why = unmet(when); !why.empty()) return why;
     for (const When& exception : when.unless)
       if (axes_.contains(exception.path) && counts(exception) && holds(exception))
         return name_is(exception) + axes_.at(exception.path).value;

@@ -34,7 +34,7 @@ struct When {
   const char* path = "";  // dotted, from the root of the config; "" = always used
   std::vector<std::string> values = {};
   std::vector<When> others = {};  // each is enough too, where the setting that it names is used itself
-  std::vector<When> unless = {};  // each leaves it unused all the same, where the setting that it names is used itself
+  std::vector<When> unless = {};  // each makes it unused all the same, where the setting that it names is used itself
 };
 
 struct FieldInfo {

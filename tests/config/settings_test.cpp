@@ -164,7 +164,7 @@ TEST(Settings, ATiedHeadHasNoSettingsOfItsOwn) {
   config.model.task = "masked";
   config.model.encoder.tied = false;
   config.model.decoder.tied = true;
-  EXPECT_FALSE(unused_of(config).contains("model.tt.head.rank")) << "tied is of a model that is not this one";
+  EXPECT_FALSE(unused_of(config).contains("model.tt.head.rank")) << "the decoder's setting does not count for an encoder";
   config.model.encoder.tied = true;
   EXPECT_EQ(unused_of(config).at("model.tt.head.rank"), "tied is true");
   EXPECT_FALSE(unused_of(config).contains("model.tt.embedding.rank"));
