@@ -53,4 +53,25 @@ KERNEL void load_operand(const Group& g, float* tile, const float* from, int64_t
   }
 }
 
+// The same of the transpose: row i of the tile is column i of a matrix (terms, columns).
+template <int kRows, int kWidth, int kThreads, class Group>
+KERNEL void load_transposed(const Group& g, float* tile, const float* from, int64_t step, int terms, int64_t columns, bool fours) {
+  constexpr int kAcross = kRows / 4, kFours = kWidth * kAcross, kTurns = kFours / kThreads;
+  for (int start = g.thread(); start < kFours; start += kTurns * g.threads()) {
+    Four<float> read[kTurns];
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int e = start + turn * g.threads(), term = e / kAcross, column = e % kAcross * 4;
+      read[turn] = {};
+      if (e < kFours && term < terms && column < columns) read[turn] = read_four(from + term * step, column, columns, fours);
+    }
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int e = start + turn * g.threads(), term = e / kAcross;
+      for (int l = 0; l < 4 && e < kFours; ++l) {
+        const int row = e % kAcross * 4 + l;
+        tile[row * (kWidth + 4) + StripLayout::place(row, term)] = tf32_of(read[turn].v[l]);
+      }
+    }
+  }
+}
+
 }  // namespace comera::gpu

@@ -65,23 +65,7 @@ struct WaistTiles {
   // tile (kRows, kThin) = columns [first, first + kRows) of m, each as a row.
   template <int kRows, class Group>
   KERNEL static void load_columns(const Group& g, float* tile, const WaistMatrix& m, int64_t first) {
-    constexpr int kAcross = kRows / 4, kFours = kThin * kAcross, kTurns = kFours / kThreads;
-    for (int start = g.thread(); start < kFours; start += kTurns * g.threads()) {
-      Four<float> fours[kTurns];
-      for (int turn = 0; turn < kTurns; ++turn) {
-        const int e = start + turn * g.threads(), row = e / kAcross;
-        const int64_t column = first + e % kAcross * 4;
-        fours[turn] = {};
-        if (e < kFours && row < m.rows && column < m.columns) fours[turn] = read_four(m.x + row * m.ld, column, m.columns, m.fours);
-      }
-      for (int turn = 0; turn < kTurns; ++turn) {
-        const int e = start + turn * g.threads(), term = e / kAcross;
-        for (int l = 0; l < 4 && e < kFours; ++l) {
-          const int row = e % kAcross * 4 + l;
-          tile[row * kLine + StripLayout::place(row, term)] = tf32_of(fours[turn].v[l]);
-        }
-      }
-    }
+    load_transposed<kRows, kThin, kThreads>(g, tile, m.x + first, m.ld, static_cast<int>(m.rows), m.columns - first, m.fours);
   }
   // Rows [first, rows) of `to` (rows, kThin) from the strip of their block.
   template <class Strip>
