@@ -141,6 +141,13 @@ class DropoutWords {
     for (int l = 0; l < 4; ++l) bits |= site_.mask.keeps(second.v[l]) ? 16u << l : 0u;
     return bits >> at % 4 & 15;
   }
+  // Elements index .. index + 3 times their factors.
+  template <class Four>
+  HD void apply_four(Four& x, int64_t index) const {
+    if (!site_.on()) return;
+    const uint32_t bits = keeps(index);
+    for (int l = 0; l < 4; ++l) x.v[l] = apply(x.v[l], bits, l);
+  }
   // x times the factor of element l of keeps().
   HD T apply(T x, uint32_t keeps, int l) const { return site_.on() ? x * (keeps >> l & 1 ? site_.mask.scale : T(0)) : x; }
 
@@ -177,6 +184,9 @@ class GpuOps final : public Ops {
   void gate(Activation kind, const Tensor& y, const Tensor& x, const Tensor& gate);
   void gate_back(Activation kind, const Tensor& dx, const Tensor& dgate, const Tensor& dy, const Tensor& x, const Tensor& gate);
   void broadcast(const Tensor& y, const Tensor& row);
+  void norm(const op::NormForward& args);  // norm.h: without a product
+  void norm_of_made(op::NormForward args);
+  void norm_back(const op::NormBackward& args);
   struct WaistCalls;  // waist.h
 
   // The kernel of a loss and its sums over rows; `rows` lacks labels, results and working memory (loss.h).

@@ -2,6 +2,7 @@
 // long rows in part.
 #pragma once
 #include "gpu/column_sums.h"
+#include "gpu/thin_norm.h"
 
 namespace comera::gpu {
 
@@ -15,7 +16,7 @@ struct NormForward {
   T eps;
   bool centred;  // false: RMS norm
   bool whole;    // of_fours()
-  DropoutSite<T> site;
+  DropoutSite<T> site, after;
   // sum = x + branch after dropout, of the row that begins at `first`.
   template <class Group>
   KERNEL void add_branch(Group& g, const DropoutWords<T>& words, int64_t first, Four<T> (&kept)[kHeld]) const {
@@ -43,7 +44,7 @@ struct NormForward {
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const DropoutWords<T> words(site);
+    const DropoutWords<T> words(site), words_after(after);
     const T count = static_cast<T>(columns);
     const int64_t held = whole ? columns : 0;
     const int skipped = whole ? kHeld : 0;
@@ -76,6 +77,7 @@ struct NormForward {
       const auto write = [&](Four<T> a, int64_t j, bool four) {
         const Four<T> by = read_four(gamma, j, columns, four), to = centred ? read_four(beta, j, columns, four) : Four<T>{};
         for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average) * inverse * by.v[l] + to.v[l];
+        words_after.apply_four(a, first + j);
         write_four(y + first, j, columns, four, a);
       };
       each_held<kHeld>(g, held, [&](int s, int64_t j) { write(kept[s], j, true); });
@@ -100,11 +102,11 @@ struct NormBackward {
   T* partial;    // (pieces, 2, columns): dgamma and dbeta; where not centred, (pieces, columns): dgamma
   bool centred;  // false: RMS norm
   bool whole;    // of_fours()
-  DropoutSite<T> site;
+  DropoutSite<T> site, after;
   // dsum and dbranch of a row, from d = dy gamma and the normalised x of the entries held, and the row's means of d and of d xhat.
   template <class Group>
-  KERNEL void write_row(Group& g, const DropoutWords<T>& words, int64_t row, const Four<T> (&d)[kHeld], const Four<T> (&xhat)[kHeld],
-                        T g_mean, T gx_mean) const {
+  KERNEL void write_row(Group& g, const DropoutWords<T>& words, const DropoutWords<T>& words_after, int64_t row, const Four<T> (&d)[kHeld],
+                        const Four<T> (&xhat)[kHeld], T g_mean, T gx_mean) const {
     const int64_t first = row * columns;
     const T average = centred ? mean[row] : T(0), inverse = rstd[row];
     const auto write = [&](const Four<T>& a, const Four<T>& b, int64_t j, bool four) {
@@ -120,6 +122,7 @@ struct NormBackward {
     each_further(g, whole ? kHeld : 0, columns, [&](int64_t j) {
       Four<T> a = read_four(dy + first, j, columns, whole), b = read_four(x + first, j, columns, whole);
       const Four<T> by = read_four(gamma, j, columns, whole);
+      words_after.apply_four(a, first + j);
       for (int l = 0; l < 4; ++l) {
         a.v[l] *= by.v[l];
         b.v[l] = (b.v[l] - average) * inverse;
@@ -130,7 +133,7 @@ struct NormBackward {
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const DropoutWords<T> words(site);
+    const DropoutWords<T> words(site), words_after(after);
     const T count = static_cast<T>(columns);
     const int64_t held = whole ? columns : 0;
     const int skipped = whole ? kHeld : 0;
@@ -152,6 +155,7 @@ struct NormBackward {
         // Normalises x, adds to the sums, and multiplies dy by gamma.
         const auto add = [&](Four<T>& a, Four<T>& b, Four<T>& to_gamma, Four<T>& to_beta, int64_t j, bool four) {
           const Four<T> by = read_four(gamma, j, columns, four);
+          words_after.apply_four(a, first + j);
           for (int l = 0; l < 4; ++l) {
             b.v[l] = (b.v[l] - average) * inverse;
             to_gamma.v[l] += a.v[l] * b.v[l];
@@ -173,7 +177,7 @@ struct NormBackward {
           if (centred) write_four(dbeta, j, columns, whole, to_beta);
         });
         part = g.reduce(part, Sum{});
-        write_row(g, words, row, d, xhat, centred ? part.a / count : T(0), part.b / count);
+        write_row(g, words, words_after, row, d, xhat, centred ? part.a / count : T(0), part.b / count);
       }
       each_held<kHeld>(g, held, [&](int s, int64_t j) {
         store_four(dgamma + j, of_gamma[s]);
@@ -183,9 +187,49 @@ struct NormBackward {
   }
 };
 
+// y = what the norm before makes of its sum x.
+template <class T>
+struct NormalisedBefore {
+  int64_t columns;
+  const T *x, *mean, *rstd, *gamma, *beta;  // mean null: of RMS norm
+  T* y;
+  HD void operator()(int64_t i) const {
+    const int64_t row = i / columns, j = i % columns;
+    y[i] = (x[i] - (mean ? mean[row] : T(0))) * rstd[row] * gamma[j] + (mean ? beta[j] : T(0));
+  }
+};
+
 template <class M>
 void GpuOps<M>::body(const op::NormForward& args) {
   begin(args, args.x.shape());
+  if (thin_norm_in_strips(machine_, args)) return;
+  if (args.thin) return norm_of_made(args);
+  norm(args);
+}
+
+// The product is made whole, by the library.
+template <class M>
+void GpuOps<M>::norm_of_made(op::NormForward args) {
+  by_float_type(args.x, [&](auto type) {
+    using T = decltype(type);
+    const int64_t rows = args.x.size(0), columns = args.x.size(1);
+    Tensor branch = args.sum ? args.sum : Tensor(machine_.template scratch<T>(args.x.count()), args.x.shape(), args.x.dtype());
+    if (const auto& before = args.before) {
+      const bool centred{before->beta};
+      each(args.x.count(),
+           NormalisedBefore<T>{columns, args.x.data<T>(), centred ? before->mean.data<T>() : nullptr, before->rstd.data<T>(),
+                               before->gamma.data<T>(), centred ? before->beta.data<T>() : nullptr, args.y.data<T>()});
+      args.x = args.y;
+    }
+    product({Mat(branch, rows, columns), args.thin->t, false, args.thin->r, args.thin->transpose_r});
+    args.branch = args.sum = branch;
+    args.thin.reset();
+    norm(args);
+  });
+}
+
+template <class M>
+void GpuOps<M>::norm(const op::NormForward& args) {
   const int64_t rows = args.x.size(0), columns = args.x.size(1);
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
@@ -205,7 +249,8 @@ void GpuOps<M>::body(const op::NormForward& args) {
                               static_cast<T>(args.eps),
                               static_cast<bool>(args.beta),
                               of_fours(columns, in, more, by, to, out, total),
-                              DropoutSite<T>(args.dropout, args.step, args.x.count())};
+                              DropoutSite<T>(args.dropout, args.step, args.x.count()),
+                              DropoutSite<T>(args.after, args.step, args.x.count())};
     machine_.launch(over_items(rows, ceil_div(columns, 4 * NormForward<T>::kHeld)), body);
   });
 }
@@ -213,6 +258,21 @@ void GpuOps<M>::body(const op::NormForward& args) {
 template <class M>
 void GpuOps<M>::body(const op::NormBackward& args) {
   begin(args, args.dy.shape());
+  if (thin_norm_in_strips(machine_, args)) return;
+  op::NormBackward made = args;
+  const int64_t rows = args.dy.size(0), columns = args.dy.size(1);
+  if (args.thin) {
+    if (args.dsum.raw() != args.dy.raw()) machine_.copy(args.dsum.raw(), args.dy.raw(), args.dy.bytes());
+    product({Mat(args.dsum, rows, columns), args.thin->t, false, args.thin->r, args.thin->transpose_r, 1, 1});
+    made.dy = args.dsum;
+    made.thin.reset();
+  }
+  norm_back(made);
+  if (args.onward) product({args.onward->u, Mat(args.dbranch, rows, columns), false, args.onward->r, true});
+}
+
+template <class M>
+void GpuOps<M>::norm_back(const op::NormBackward& args) {
   const int64_t rows = args.dy.size(0), columns = args.dy.size(1);
   by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);
@@ -235,7 +295,8 @@ void GpuOps<M>::body(const op::NormBackward& args) {
                                partial,
                                static_cast<bool>(args.mean),
                                of_fours(columns, d, x, by, out, branch, partial),
-                               DropoutSite<T>(args.dropout, args.step, args.dy.count())};
+                               DropoutSite<T>(args.dropout, args.step, args.dy.count()),
+                               DropoutSite<T>(args.after, args.step, args.dy.count())};
     machine_.launch(over_items(pieces, ceil_div(columns, 4 * NormBackward<T>::kHeld)), body);
     if (args.mean)
       fold_columns<T>(machine_, columns, pieces, partial, {args.dgamma.data<T>(), args.dbeta.data<T>()});

@@ -97,14 +97,17 @@ constexpr Table kTable = table_of(std::make_integer_sequence<int, kMaxVectors>{}
 
 // ---- packing -----------------------------------------------------------------------------------------------------
 // The short operand: element (p, j) at data[p * p_step + j * j_step].
-struct Short {
-  const float* data;
+template <class T>
+struct ShortOf {
+  const T* data;
   int64_t p_step, j_step;
 };
+using Short = ShortOf<float>;
 
 // to (depth x width) = x's elements (p, j), j < count, and zeros.
-void pack(float* to, int64_t width, const Short& x, int64_t p0, int64_t depth, int64_t j0, int64_t count) {
-  const float* from = x.data + p0 * x.p_step + j0 * x.j_step;
+template <class T>
+void pack(T* to, int64_t width, const ShortOf<T>& x, int64_t p0, int64_t depth, int64_t j0, int64_t count) {
+  const T* from = x.data + p0 * x.p_step + j0 * x.j_step;
   if (x.j_step == 1) {
     for (int64_t p = 0; p < depth; ++p, to += width, from += x.p_step) {
       for (int64_t j = 0; j < count; ++j) to[j] = from[j];

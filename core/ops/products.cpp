@@ -19,6 +19,17 @@ void GemmArgs::check() const {
         "gemm: C " << c.rows << " x " << c.cols << " from op(A) " << m << " x " << k << " and op(B) " << kb << " x " << n);
 }
 
+void ThinProduct::check(const char* op, const Tensor& like) const {
+  for (const Mat* m : {&t, &r}) {
+    check_inside(op, m == &t ? "t" : "r", *m);
+    CHECK(m->tensor.dtype() == like.dtype(),
+          op << ": " << (m == &t ? "t" : "r") << " is " << text(m->tensor) << ", expected " << name_of(like.dtype()));
+  }
+  const int64_t terms = transpose_r ? r.cols : r.rows, columns = transpose_r ? r.rows : r.cols;
+  CHECK(t.rows == like.size(0) && t.cols == terms && columns == like.size(1),
+        op << ": a product of " << t.rows << " x " << t.cols << " and " << terms << " x " << columns << ", expected " << text(like));
+}
+
 namespace op {
 
 void Gemms::check() const {

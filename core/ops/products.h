@@ -23,6 +23,15 @@ struct GemmArgs {
   double flops() const { return 2.0 * static_cast<double>(c.rows) * static_cast<double>(c.cols) * static_cast<double>(terms()); }
 };
 
+// t r with a short side A: t (T, A), r (A, D), or r (D, A) transposed. An op that takes it makes it row by row, and never whole.
+struct ThinProduct {
+  Mat t, r;
+  bool transpose_r = false;
+  static void tensors(auto& p, auto& see) { see.in(p.t, p.r); }
+  void check(const char* op, const Tensor& like) const;  // T and D are those of `like` (T, D), and so is the dtype
+  double flops(const Tensor& like) const { return 2.0 * static_cast<double>(like.count()) * static_cast<double>(t.cols); }
+};
+
 namespace op {
 
 struct Gemm : GemmArgs {

@@ -159,6 +159,12 @@ inline constexpr bool kHasBarriers = true;
 template <class F>
 inline constexpr bool kHasBarriers<gpu::Elements<F>> = false;
 
+// Bodies whose warps have work of their own run in blocks of the size that they ask for.
+template <class Body>
+inline constexpr bool kAsLaunched = requires {
+  Body::kAsLaunched;
+};
+
 template <class Body>
 void EmulatedMachine::launch(gpu::LaunchShape shape, const Body& body) {
   static_assert(sizeof(Body) <= gpu::kBodyBytes);
@@ -168,7 +174,7 @@ void EmulatedMachine::launch(gpu::LaunchShape shape, const Body& body) {
   CHECK(shape.blocks >= 0 && shape.blocks <= gpu::kMostBlocks && shape.threads > 0 && shape.threads <= gpu::kBlock &&
             shape.threads % gpu::kWarp == 0 && shape.shared_bytes <= gpu::kSharedBytes,
         op_ << ": launch of " << shape.blocks << " blocks of " << shape.threads << " threads with " << shape.shared_bytes << " bytes");
-  const int threads = shape_.threads > 0 ? shape_.threads : shape.threads;
+  const int threads = shape_.threads > 0 && !kAsLaunched<Body> ? shape_.threads : shape.threads;
   const int64_t blocks = shape_.most_blocks > 0 ? std::min(shape_.most_blocks, shape.blocks) : shape.blocks;
   slots_.resize(static_cast<size_t>(threads) * sizeof(gpu::Two<double>));
   const EmulatedMemory::Open open(memory_);

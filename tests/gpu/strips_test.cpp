@@ -86,6 +86,63 @@ const Waist kWaists[] = {{70, 31, 200, 30, Activation::gelu}, {200, 32, 90, 4, A
                          {130, 60, 70, 64, Activation::silu}, {65, 8, 64, 8, Activation::tanh},   {65, 8, 64, 8, Activation::gelu_tanh},
                          {65, 8, 130, 8, Activation::relu}};
 
+struct ThinNorm {
+  int64_t rows, columns, rank, more, out;  // ranks of the branch, of what is added to dy, of the product of dbranch
+  bool rms, sum, before;
+  double after;
+};
+
+// Products of multiples of 1/8 are exact: y, rstd, and where wanted sum; dsum, dbranch, dgamma, and last the product of dbranch, which is
+// rounded.
+template <class T>
+std::vector<Array<T>> thin_norm(Device& device, const ThinNorm& n) {
+  Runner r(device);
+  const auto eighths = [&](const Shape& shape, uint32_t seed) {
+    Array<T> array = uniform<T>(shape, seed);
+    for (int64_t i = 0; i < array.count(); ++i) array[i] = std::round(8 * array[i]) / 8;
+    return r.in(array);
+  };
+  const auto some = [&](const Shape& shape, uint32_t seed) { return n.rms ? Tensor() : r.in(uniform<T>(shape, seed)); };
+  const Shape shape{n.rows, n.columns}, row{n.columns}, column{n.rows};
+  const Tensor y = r.out<T>(shape), sum = n.sum ? r.out<T>(shape) : Tensor(), mean = n.rms ? Tensor() : r.out<T>(column),
+               rstd = r.out<T>(column), gamma = r.in(uniform<T>(row, 1)), step = r.scalars(some_scalars());
+  op::NormForward forward{y, sum, mean, rstd, r.in(uniform<T>(shape, 2)), {}, gamma, some(row, 3), 1e-5, {0.1, 3}, step};
+  forward.thin = {eighths({n.rows, n.rank}, 4), eighths({n.rank, n.columns}, 5)};
+  forward.after = {n.after, 4};
+  if (n.before) forward.before = {some(column, 6), r.in(uniform<T>(column, 7, 0.5, 2)), r.in(uniform<T>(row, 8)), some(row, 9)};
+  device.ops().run(forward);
+  const Tensor dsum = r.out<T>(shape), dbranch = r.out<T>(shape), dgamma = r.out<T>(row), dbeta = n.rms ? Tensor() : r.out<T>(row),
+               u = r.out<T>({n.rows, n.out});
+  op::NormBackward backward{dsum,
+                            dbranch,
+                            dgamma,
+                            dbeta,
+                            r.in(uniform<T>(shape, 10)),
+                            r.in(uniform<T>(shape, 11)),
+                            some(column, 12),
+                            r.in(uniform<T>(column, 13, 0.5, 2)),
+                            gamma,
+                            {0.1, 3},
+                            step};
+  backward.thin = {eighths({n.rows, n.more}, 14), eighths({n.columns, n.more}, 15), true};
+  backward.after = {n.after, 4};
+  backward.onward = {u, r.in(uniform<T>({n.out, n.columns}, 16))};
+  device.ops().run(backward);
+  std::vector<Array<T>> results;
+  for (const Tensor& tensor : {y, rstd, sum, mean, dsum, dbranch, dgamma, dbeta, u}) {
+    if (!tensor) continue;
+    results.emplace_back(tensor.shape());
+    device.download(results.back().v.data(), tensor.raw(), tensor.bytes());
+  }
+  return results;
+}
+
+const ThinNorm kThinNorms[] = {{20, 768, 31, 30, 31, false, true, false, 0},
+                               {33, 256, 12, 96, 32, false, false, true, 0},
+                               {16, 1024, 64, 70, 64, true, true, true, 0.2},
+                               {5, 32, 33, 5, 33, false, false, false, 0.3},
+                               {40, 608, 9, 33, 6, true, false, false, 0.2}};
+
 const Sizes kSizes[] = {{40, 2, 64, 0.1, false}, {33, 1, 24, 0, true}, {5, 3, 7, 0.2, true}, {70, 1, 128, 0, false}};
 
 TEST(RoundedAttention, IsNearTheExactOne) {
@@ -119,6 +176,35 @@ TEST(RoundedWaist, IsNearTheExactOne) {
         EXPECT_TRUE(!rounds || difference > 1e-6) << "nothing was rounded";
       }
     }
+}
+
+TEST(RoundedNorm, RoundsOperandsOfProductsAlone) {
+  const auto cpu = open_cpu_device(1);
+  for (const EmulatedShape& shape : {EmulatedShape{}, EmulatedShape{.threads = 64, .descending = true, .most_blocks = 2}})
+    for (const ThinNorm& sizes : kThinNorms) {
+      EmulatedDevice device(shape);
+      device.set_products(Products::tf32);
+      const auto rounded = thin_norm<float>(device, sizes), exact = thin_norm<float>(*cpu, sizes);
+      EXPECT_GT(device.machine().strips, 0);
+      for (size_t i = 0; i < exact.size(); ++i) {
+        const double difference = relative_difference(rounded[i], exact[i]);
+        const bool is_product = i + 1 == exact.size();
+        EXPECT_LT(difference, is_product ? 3e-3 : 1e-6) << "result " << i << " of " << sizes.rows << " x " << sizes.columns;
+        EXPECT_TRUE(!is_product || difference > 1e-6) << "nothing was rounded";
+      }
+    }
+}
+
+TEST(RoundedNorm, IsOfShortRowsOfFloats) {
+  EmulatedDevice exact, doubles, wide, odd;
+  thin_norm<float>(exact, kThinNorms[0]);
+  doubles.set_products(Products::tf32);
+  thin_norm<double>(doubles, kThinNorms[0]);
+  wide.set_products(Products::tf32);
+  thin_norm<float>(wide, {3, 1056, 65, 97, 65, false, true, false, 0});
+  odd.set_products(Products::tf32);
+  thin_norm<float>(odd, {3, 100, 8, 8, 8, false, true, false, 0});
+  for (EmulatedDevice* device : {&exact, &doubles, &wide, &odd}) EXPECT_EQ(device->machine().strips, 0);
 }
 
 TEST(RoundedWaist, IsOfThinSidesAndFloats) {
@@ -160,6 +246,12 @@ TEST(CudaStrips, EqualTheEmulatedOnes) {
     EmulatedDevice emulated({.threads = 1});
     emulated.set_products(Products::tf32);
     const auto results = waist<float>(*device, sizes), expected = waist<float>(emulated, sizes);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(relative_difference(results[i], expected[i]), 3e-4) << i;
+  }
+  for (const ThinNorm& sizes : kThinNorms) {
+    EmulatedDevice emulated;
+    emulated.set_products(Products::tf32);
+    const auto results = thin_norm<float>(*device, sizes), expected = thin_norm<float>(emulated, sizes);
     for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(relative_difference(results[i], expected[i]), 3e-4) << i;
   }
 }

@@ -272,6 +272,7 @@ Table make() {
   t.add<uint64_t, uint32_t, uint32_t>("mul.wide.u32", [](uint32_t a, uint32_t b) { return uint64_t{a} * b; });
   t.add<int64_t, int32_t, int32_t>("mul.wide.s32", [](int32_t a, int32_t b) { return int64_t{a} * b; });
   t.add<uint32_t, uint32_t, uint32_t>("mul.hi.u32", [](uint32_t a, uint32_t b) { return uint64_t{a} * b >> 32; });
+  t.add<int32_t, int32_t, int32_t>("mul.hi.s32", [](int32_t a, int32_t b) { return static_cast<int32_t>(int64_t{a} * b >> 32); });
   t.add<uint32_t, uint32_t>("clz.b32", [](uint32_t a) { return std::countl_zero(a); });
   t.add<uint32_t, uint32_t>("popc.b32", [](uint32_t a) { return std::popcount(a); });
   t.add<uint32_t, uint32_t, uint32_t, uint32_t>("bfe.u32", [](uint32_t a, uint32_t from, uint32_t width) {

@@ -51,6 +51,58 @@ void add_norms(std::vector<Case>& cases) {
         r.ops().norm_backward(dsum, dbranch, r.out<T>({c.columns}, near * 4), rms ? Tensor() : r.out<T>({c.columns}, near * 4), dy,
                               c.branch ? sum : x, mean, rstd, gamma, dropout, step);
       });
+  struct Thin {
+    int64_t rows, columns, rank;
+    double dropout;
+    bool sum, before;
+  };
+  for (const Thin& c : {Thin{1, 4, 1, 0, true, false},
+                        {3, 31, 5, 0.2, false, true},
+                        {70, 132, 12, 0.1, true, true},
+                        {40, 768, 31, 0.1, true, false},
+                        {33, 768, 64, 0, false, true},
+                        {17, 1028, 70, 0.1, false, false},
+                        {0, 4, 3, 0.3, true, false}})
+    for (const bool rms : {false, true})
+      add_case(cases, (rms ? "rms_norm_of_product_" : "norm_of_product_") + Shape{c.rows, c.columns, c.rank}.text(),
+               [c, rms](Runner& r, auto type) {
+                 using T = decltype(type);
+                 const double near = tolerance<T>(5e-5, 1e-11);
+                 const Shape shape{c.rows, c.columns};
+                 const auto some_in = [&](const Shape& of, uint32_t seed) { return rms ? Tensor() : r.in(uniform<T>(of, seed)); };
+                 const auto some_out = [&](const Shape& of, double near) { return rms ? Tensor() : r.out<T>(of, near); };
+                 const Dropout after{c.before ? 0 : c.dropout, 4};
+                 const Tensor x = r.in(uniform<T>(shape, 1, -2, 3)), gamma = r.in(uniform<T>({c.columns}, 3, 0.5, 1.5)),
+                              beta = some_in({c.columns}, 4);
+                 const Tensor y = r.out<T>(shape, near), sum = c.sum ? r.out<T>(shape, near) : Tensor();
+                 const Tensor mean = some_out({c.rows}, near), rstd = r.out<T>({c.rows}, near), step = r.scalars(some_scalars());
+                 const int64_t ld = c.rank + 3;  // columns of wider matrices
+                 const auto columns = [&](const Shape& of, uint32_t seed) { return Mat(r.in(uniform<T>(of, seed))).columns(2, c.rank); };
+                 op::NormForward forward{y, sum, mean, rstd, x, {}, gamma, beta, 1e-5, {c.dropout, 9}, step};
+                 forward.thin = {columns({c.rows, ld}, 6), Mat(r.in(uniform<T>({c.rank, c.columns + 4}, 7))).columns(0, c.columns)};
+                 if (c.before)
+                   forward.before = {some_in({c.rows}, 10), r.in(uniform<T>({c.rows}, 11, 0.5, 1.5)),
+                                     r.in(uniform<T>({c.columns}, 12, 0.5, 1.5)), some_in({c.columns}, 13)};
+                 forward.after = after;
+                 r.ops().run(forward);
+                 const Tensor dy = r.in(uniform<T>(shape, 5)), kept = r.in(uniform<T>(shape, 14));
+                 op::NormBackward backward{r.out<T>(shape, near),
+                                           r.out<T>(shape, near),
+                                           r.out<T>({c.columns}, near * 4),
+                                           some_out({c.columns}, near * 4),
+                                           dy,
+                                           kept,
+                                           some_in({c.rows}, 15),
+                                           r.in(uniform<T>({c.rows}, 16, 0.5, 1.5)),
+                                           gamma,
+                                           {c.dropout, 9},
+                                           step};
+                 if (c.sum) backward.thin = {columns({c.rows, ld}, 8), columns({c.columns, ld}, 9), true};
+                 backward.after = after;
+                 backward.onward = {Mat(r.out(uniform<T>({c.rows, ld}, 17), near * 10)).columns(1, c.rank),
+                                    Mat(r.in(uniform<T>({c.rank, c.columns + 4}, 18))).columns(4, c.columns)};
+                 r.ops().run(backward);
+               });
   for (const int64_t columns : {33, 768, 8200})  // the sum in place of the branch, y in that of x
     add_case(cases, "norm_in_place_" + Shape{5, columns}.text(), [columns](Runner& r, auto type) {
       using T = decltype(type);
@@ -188,6 +240,52 @@ std::vector<Refusal> row_refusals() {
          o.norm_forward(dry({4, 3}), {}, {}, dry({4}), dry({4, 3}), {}, dry({3}), dry({3}), 1e-5, {}, step());
        },
        "mean is empty"},
+      {"a branch and a product",
+       [](Ops& o) {
+         o.run(op::NormForward{dry({4, 3}),
+                               dry({4, 3}),
+                               dry({4}),
+                               dry({4}),
+                               dry({4, 3}),
+                               dry({4, 3}),
+                               dry({3}),
+                               dry({3}),
+                               1e-5,
+                               {},
+                               {},
+                               ThinProduct{dry({4, 2}), dry({2, 3})}});
+       },
+       "norm_forward: a branch and a product"},
+      {"a product of another width",
+       [](Ops& o) {
+         o.run(op::NormForward{dry({4, 3}),
+                               {},
+                               dry({4}),
+                               dry({4}),
+                               dry({4, 3}),
+                               {},
+                               dry({3}),
+                               dry({3}),
+                               1e-5,
+                               {},
+                               {},
+                               ThinProduct{dry({4, 2}), dry({3, 2})}});
+       },
+       "a product of 4 x 2 and 3 x 2, expected (4, 3) f32"},
+      {"a norm before one without a product",
+       [](Ops& o) {
+         op::NormForward call{dry({4, 3}), {}, dry({4}), dry({4}), dry({4, 3}), {}, dry({3}), dry({3})};
+         call.before = {dry({4}), dry({4}), dry({3}), dry({3})};
+         o.run(call);
+       },
+       "norm_forward: another norm before, without a product"},
+      {"a product of no gradient",
+       [](Ops& o) {
+         op::NormBackward call{dry({4, 3}), {}, dry({3}), dry({3}), dry({4, 3}), dry({4, 3}), dry({4}), dry({4}), dry({3})};
+         call.onward = {dry({4, 2}), dry({2, 3})};
+         o.run(call);
+       },
+       "norm_backward: a product of no gradient"},
       {"labels",
        [](Ops& o) {
          o.cross_entropy(results(), dry({4, 3}), {}, dry({4, 3}), ints({3}));
