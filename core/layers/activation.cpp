@@ -56,9 +56,8 @@ Tensor DropoutLayer::forward(Ctx& ctx, Tensor x) {
 }
 
 Tensor DropoutLayer::remake(Ctx& ctx) {
-  const Tensor x = maker_->remake(ctx);
-  Tensor y = ctx.temp(x.shape(), "dropout again");
-  ctx.ops.dropout(y, x, dropout_, ctx.step);
+  Tensor y = maker_->remake(ctx);
+  ctx.ops.dropout(y, y, dropout_, ctx.step);
   return y;
 }
 

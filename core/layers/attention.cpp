@@ -56,18 +56,30 @@ Tensor SelfAttention::attend(Ctx& ctx, const Tensor& q, const Mat& k, const Mat&
   return out;
 }
 
-Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
-  const int64_t tokens = x.size(0), longest = ctx.sequences.longest;
+bool SelfAttention::begin(const Ctx& ctx, int64_t tokens) {
   thin_ = in_and_out_.thin && in_and_out_.thin->begin(ctx, tokens);
   heads_now_ = thin_ ? AttentionHeads(heads_.heads, 1, heads_.causal) : heads_;
-  if (thin_) {  // narrow products make probabilities again in the time that reading them takes
-    Tensor mean;
-    {
-      const ThinAttention::Heads heads = in_and_out_.thin->enter(ctx, std::move(x));
-      mean = attend(ctx, heads.queries, heads.keys, heads.values, {});
-    }
-    return in_and_out_.thin->leave(ctx, std::move(mean));
-  }
+  return thin_;
+}
+
+// Narrow products make probabilities again in the time that reading them takes, so none are kept.
+Tensor SelfAttention::mean_of(Ctx& ctx, Tensor x) {
+  const ThinAttention::Heads heads = in_and_out_.thin->enter(ctx, std::move(x));
+  return attend(ctx, heads.queries, heads.keys, heads.values, {});
+}
+
+Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
+  if (!begin(ctx, x.size(0))) return forward_of_whole_heads(ctx, std::move(x));
+  return in_and_out_.thin->leave(ctx, mean_of(ctx, std::move(x)));
+}
+
+InParts SelfAttention::forward_in_parts(Ctx& ctx, Tensor x) {
+  if (!begin(ctx, x.size(0))) return forward_of_whole_heads(ctx, std::move(x));
+  return {{}, in_and_out_.thin->leave_in_parts(ctx, mean_of(ctx, std::move(x)))};
+}
+
+Tensor SelfAttention::forward_of_whole_heads(Ctx& ctx, Tensor x) {
+  const int64_t longest = ctx.sequences.longest;
   TensorList qkv = in_and_out_.queries_keys_values->forward(ctx, std::move(x));
   Tensor q = std::move(qkv[0]), k = std::move(qkv[1]), v = std::move(qkv[2]);
   if (rotary_)
@@ -99,6 +111,16 @@ Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
 Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
   CHECK(lse_, "backward of attention without its forward");
   if (!thin_) return backward_of_whole_heads(ctx, std::move(dy), std::move(into));
+  return in_and_out_.thin->finish(ctx, gradients_of(ctx, std::move(dy)), std::move(into));
+}
+
+InParts SelfAttention::backward_in_parts(Ctx& ctx, InParts dy, Tensor into) {
+  if (!thin_) return backward(ctx, together(ctx, std::move(dy)), std::move(into));
+  CHECK(lse_, "backward of attention without its forward");
+  return {std::move(into), in_and_out_.thin->finish_in_parts(ctx, gradients_of(ctx, together(ctx, std::move(dy))))};
+}
+
+ThinAttention::Heads SelfAttention::gradients_of(Ctx& ctx, Tensor dy) {
   Tensor dmean = in_and_out_.thin->turn(ctx, std::move(dy));
   std::optional heads = in_and_out_.thin->again(ctx);
   sums_again(ctx, heads->queries, heads->keys, heads->values);
@@ -107,7 +129,7 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
                              heads->values, ctx.sequences, heads_now_, dropout_, ctx.step);
   heads.reset();
   dmean = lse_ = {};
-  return in_and_out_.thin->finish(ctx, std::move(gradients), std::move(into));
+  return gradients;
 }
 
 // Rounded queries and keys have sums of their own: with those of the forward pass, rows of probabilities would not sum to 1, and what all

@@ -16,7 +16,10 @@ class Chain final : public Layer {
  public:
   void add(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
   Tensor forward(Ctx& ctx, Tensor x) override;
-  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override {
+    return together(ctx, backward_in_parts(ctx, std::move(dy), std::move(into)));
+  }
+  InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) override;
 
  private:
   std::vector<std::unique_ptr<Layer>> layers_;
@@ -27,7 +30,10 @@ class Checkpointed final : public Layer {
  public:
   explicit Checkpointed(std::unique_ptr<Layer> block) : block_(std::move(block)) {}
   Tensor forward(Ctx& ctx, Tensor x) override;
-  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override {
+    return together(ctx, backward_in_parts(ctx, std::move(dy), std::move(into)));
+  }
+  InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) override;
 
  private:
   const std::unique_ptr<Layer> block_;
@@ -78,28 +84,42 @@ enum class NormKind : unsigned char { layer, rms };
 class Norm final : public Remake {
  public:
   Norm(const std::string& name, int64_t features, double eps, LayerFactory& factory, NormKind kind = NormKind::layer);
-  // y = norm(x + dropout(branch)); branch may be empty.
-  Tensor forward(Ctx& ctx, Tensor x, Tensor branch, Dropout dropout);
+  // y = norm(x + dropout(branch)); branch may be empty, and is one tensor or one product.
+  Tensor forward(Ctx& ctx, Tensor x, InParts branch, Dropout dropout);
   // (dx, dbranch); dbranch is empty when there was no branch.
-  std::pair<Tensor, Tensor> backward(Ctx& ctx, Tensor dy, bool branch, Dropout dropout);
+  std::pair<Tensor, Tensor> backward(Ctx& ctx, InParts dy, bool branch, Dropout dropout,
+                                     const std::optional<op::NormBackward::Onward>& onward = {});
+  void then(Dropout dropout) { after_ = dropout; }  // of y
   Tensor remake(Ctx& ctx) override;
-  int depth() const override { return branch_ ? 3 : 1; }
+  int depth() const override { return sums_again() ? 3 : 1; }
+  std::optional<Normed> normed(Ctx& ctx) override;
 
  private:
   // The sum as backward needs it, and y (T, D) where asked for.
   Tensor load_sum(Ctx& ctx, Tensor* y);
+  Tensor make_sum(Ctx& ctx, Tensor* y);
+  bool sums_again() const { return branch_ || thin_; }
+  // y = norm(x + branch), of the norm before where x is its sum; sum as op::NormForward has it.
+  struct Parts {
+    Tensor x, branch = {};
+    std::optional<ThinProduct> thin = {};
+    std::optional<op::NormForward::Before> before = {};
+  };
+  void run(Ctx& ctx, const Tensor& y, const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Parts& parts, Dropout dropout);
 
   Tensor beta() const { return beta_ ? beta_->value : Tensor(); }
 
   Param& gamma_;
   Param* const beta_;  // null: RMS norm
   double eps_;
+  Dropout after_;
   StashSlot slot_;
-  Kept sum_;            // (T, D), or
-  Kept x_, branch_;     // its two parts, both of which somebody else computes again
-  Dropout dropout_;     // of the branch
-  Tensor held_;         // the sum that remake() had to compute, for the next remake() or backward
-  Tensor mean_, rstd_;  // (T); RMS norm has no mean
+  Kept sum_;                         // (T, D), or
+  Kept x_, branch_;                  // its two parts, both of which somebody else computes again,
+  std::optional<ThinProduct> thin_;  // or of which the branch is this product
+  Dropout dropout_;                  // of the branch
+  Tensor held_;                      // the sum that remake() had to compute, for the next remake() or backward
+  Tensor mean_, rstd_;               // (T); RMS norm has no mean
 };
 
 // y = norm(x + dropout(block(x))): the post-norm residual of METHODS.md 1.3.
@@ -108,7 +128,10 @@ class ResidualNorm final : public Layer {
   ResidualNorm(const std::string& name, std::unique_ptr<Layer> block, int64_t features, double eps, double dropout, LayerFactory& factory,
                NormKind kind = NormKind::layer);
   Tensor forward(Ctx& ctx, Tensor x) override;
-  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override {
+    return together(ctx, backward_in_parts(ctx, std::move(dy), std::move(into)));
+  }
+  InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) override;
 
  private:
   std::unique_ptr<Layer> block_;
@@ -184,10 +207,19 @@ class SelfAttention final : public Layer {
   }
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+  InParts forward_in_parts(Ctx& ctx, Tensor x) override;
+  std::optional<op::NormBackward::Onward> begin_backward(Ctx& ctx, int64_t tokens) override {
+    return thin_ ? std::optional(in_and_out_.thin->begin_turn(ctx, tokens)) : std::nullopt;
+  }
+  InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) override;
 
  private:
+  bool begin(const Ctx& ctx, int64_t tokens);  // whether the pass is in the space of ranks
+  Tensor mean_of(Ctx& ctx, Tensor x);
+  ThinAttention::Heads gradients_of(Ctx& ctx, Tensor dy);
   Tensor attend(Ctx& ctx, const Tensor& q, const Mat& k, const Mat& v, const Tensor& probs);
   void sums_again(Ctx& ctx, const Tensor& q, const Mat& k, const Mat& v);
+  Tensor forward_of_whole_heads(Ctx& ctx, Tensor x);
   Tensor backward_of_whole_heads(Ctx& ctx, Tensor dy, Tensor into);
 
   LayerFactory::Projections in_and_out_;

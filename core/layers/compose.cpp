@@ -2,13 +2,22 @@
 
 namespace comera {
 
+Tensor together(Ctx& ctx, InParts x) {
+  if (!x.thin) return std::move(x.whole);
+  const ThinProduct& p = *x.thin;
+  const bool adds{x.whole};
+  if (!adds) x.whole = ctx.temp({p.t.rows, p.transpose_r ? p.r.rows : p.r.cols}, p.t.tensor.dtype(), "thin product");
+  ctx.ops.gemm(x.whole, p.t, false, p.r, p.transpose_r, 1, adds ? 1 : 0);
+  return std::move(x.whole);
+}
+
 Tensor Chain::forward(Ctx& ctx, Tensor x) {
   for (const auto& layer : layers_) x = layer->forward(ctx, std::move(x));
   return x;
 }
 
-Tensor Chain::backward(Ctx& ctx, Tensor dy, Tensor into) {
-  for (size_t i = layers_.size(); i-- > 0;) dy = layers_[i]->backward(ctx, std::move(dy), i == 0 ? std::move(into) : Tensor());
+InParts Chain::backward_in_parts(Ctx& ctx, InParts dy, Tensor into) {
+  for (size_t i = layers_.size(); i-- > 0;) dy = layers_[i]->backward_in_parts(ctx, std::move(dy), i == 0 ? std::move(into) : Tensor());
   return dy;
 }
 
@@ -20,10 +29,10 @@ Tensor Checkpointed::forward(Ctx& ctx, Tensor x) {
   return block_->forward(first, std::move(x));
 }
 
-Tensor Checkpointed::backward(Ctx& ctx, Tensor dy, Tensor into) {
+InParts Checkpointed::backward_in_parts(Ctx& ctx, InParts dy, Tensor into) {
   CHECK(x_, "backward of a checkpointed block without its forward");
   block_->forward(ctx, std::exchange(x_, {}));
-  return block_->backward(ctx, std::move(dy), std::move(into));
+  return block_->backward_in_parts(ctx, std::move(dy), std::move(into));
 }
 
 void add_blocks(Chain& chain, std::vector<std::unique_ptr<Layer>> blocks, int64_t every) {
@@ -47,15 +56,16 @@ ResidualNorm::ResidualNorm(const std::string& name, std::unique_ptr<Layer> block
     : block_(std::move(block)), norm_(name + ".norm", features, eps, factory, kind), dropout_{dropout, factory.next_site()} {}
 
 Tensor ResidualNorm::forward(Ctx& ctx, Tensor x) {
-  Tensor branch = block_->forward(ctx, x);
+  InParts branch = block_->forward_in_parts(ctx, x);
   return norm_.forward(ctx, std::move(x), std::move(branch), dropout_);
 }
 
-Tensor ResidualNorm::backward(Ctx& ctx, Tensor dy, Tensor into) {
-  auto [dx, dbranch] = norm_.backward(ctx, std::move(dy), true, dropout_);
-  dx = block_->backward(ctx, std::move(dbranch), std::move(dx));  // the two paths meet without a pass of their own
+InParts ResidualNorm::backward_in_parts(Ctx& ctx, InParts dy, Tensor into) {
+  const auto onward = block_->begin_backward(ctx, dy.whole ? dy.whole.size(0) : dy.thin->t.rows);
+  auto [dsum, dbranch] = norm_.backward(ctx, std::move(dy), true, dropout_, onward);
+  InParts dx = block_->backward_in_parts(ctx, std::move(dbranch), std::move(dsum));  // the two paths meet without a pass of their own
   if (!into) return dx;
-  ctx.ops.add(into, into, dx);
+  ctx.ops.add(into, into, together(ctx, std::move(dx)));
   return into;
 }
 

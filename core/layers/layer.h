@@ -2,6 +2,8 @@
 // passed by value and moved, so that a temporary is given back to the arena as soon as nobody needs it.
 #pragma once
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/layers/param.h"
@@ -46,6 +48,16 @@ struct Ctx {
   }
 };
 
+// A tensor (T, D) in parts: the sum of `whole` and of a product, one of which may be missing. Who reads it makes the product row by row.
+struct InParts {
+  InParts(Tensor whole = {}, std::optional<ThinProduct> thin = {}) : whole(std::move(whole)), thin(std::move(thin)) {}
+  explicit operator bool() const { return static_cast<bool>(whole) || thin; }
+  Tensor whole;
+  std::optional<ThinProduct> thin;
+};
+// It as one tensor, in place of `whole` where there is one.
+Tensor together(Ctx& ctx, InParts x);
+
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -54,6 +66,14 @@ class Layer {
   // dy (T, O) -> dx (T, I), and the gradients of the layer's parameters ("="). With `into` (T, I) the result is
   // added to it and it is returned. An embedding returns an empty tensor.
   virtual Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) = 0;
+  // The same of layers that leave a product to whoever reads y or dx, or take one as a part of dy.
+  // Where backward of dy begins with a product of it that is thin: room for that, and the matrix. Whoever makes dy may make it as well, and
+  // must then do so before backward_in_parts().
+  virtual std::optional<op::NormBackward::Onward> begin_backward(Ctx& ctx, int64_t tokens) { return std::nullopt; }
+  virtual InParts forward_in_parts(Ctx& ctx, Tensor x) { return forward(ctx, std::move(x)); }
+  virtual InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) {
+    return backward(ctx, together(ctx, std::move(dy)), std::move(into));
+  }
 };
 
 // What a linear layer is for; options are given per kind.

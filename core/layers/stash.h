@@ -4,7 +4,9 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "core/ops/norm.h"
 #include "core/tensor/tensor.h"
 
 namespace comera {
@@ -20,6 +22,12 @@ class Remake {
   virtual ~Remake() = default;
   virtual Tensor remake(Ctx& ctx) = 0;  // the caller's alone: it may write into it
   virtual int depth() const = 0;        // products and norms between its output and the kept tensors
+  // Where its output is the norm of a tensor that is kept as it is: that sum, which the caller leaves as it is, and the norm.
+  struct Normed {
+    Tensor sum;
+    op::NormForward::Before norm;
+  };
+  virtual std::optional<Normed> normed(Ctx& ctx) { return std::nullopt; }
 };
 
 // `product`: x is needed for a product d^T x alone, with a gradient d of the same rows. So some rows can stand for all.

@@ -15,12 +15,15 @@ class ThinAttention {
   virtual ~ThinAttention() = default;
   // Whether the pass that begins, over T tokens, computes it so: it does where that is less work.
   virtual bool begin(const Ctx& ctx, int64_t tokens) = 0;
-  virtual Heads enter(Ctx& ctx, Tensor x) = 0;                        // of x (T, D)
-  virtual Tensor leave(Ctx& ctx, Tensor mean) = 0;                    // means of values, weighted by attention (T, H w) -> y (T, D)
-  virtual Tensor turn(Ctx& ctx, Tensor dy) = 0;                       // gradient of `mean`
-  virtual Heads again(Ctx& ctx) = 0;                                  // what enter() gave
-  virtual Heads gradients(Ctx& ctx) = 0;                              // room for those of again()
-  virtual Tensor finish(Ctx& ctx, Heads gradients, Tensor into) = 0;  // dx, or added to `into`
+  virtual Heads enter(Ctx& ctx, Tensor x) = 0;                                // of x (T, D)
+  virtual Tensor leave(Ctx& ctx, Tensor mean) = 0;                            // means of values, weighted by attention (T, H w) -> y (T, D)
+  virtual ThinProduct leave_in_parts(Ctx& ctx, Tensor mean) = 0;              // y as a product
+  virtual op::NormBackward::Onward begin_turn(Ctx& ctx, int64_t tokens) = 0;  // as Layer::begin_backward
+  virtual Tensor turn(Ctx& ctx, Tensor dy) = 0;                               // gradient of `mean`
+  virtual Heads again(Ctx& ctx) = 0;                                          // what enter() gave
+  virtual Heads gradients(Ctx& ctx) = 0;                                      // room for those of again()
+  virtual Tensor finish(Ctx& ctx, Heads gradients, Tensor into) = 0;          // dx, or added to `into`
+  virtual ThinProduct finish_in_parts(Ctx& ctx, Heads gradients) = 0;         // dx as a product
 };
 
 }  // namespace comera

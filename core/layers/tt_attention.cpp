@@ -159,8 +159,11 @@ ThinAttention::Heads TTAttention::enter(Ctx& ctx, Tensor x) {
   return made;
 }
 
+Tensor TTAttention::leave(Ctx& ctx, Tensor mean) { return std::move(out_.alone_->leave(ctx, out_of(ctx, std::move(mean)))[0]); }
+ThinProduct TTAttention::leave_in_parts(Ctx& ctx, Tensor mean) { return out_.alone_->leave_in_parts(ctx, out_of(ctx, std::move(mean))); }
+
 // The output's T1 = sum over heads of mean (Rv Lo).
-Tensor TTAttention::leave(Ctx& ctx, Tensor mean) {
+Tensor TTAttention::out_of(Ctx& ctx, Tensor mean) {
   TTFan& out = *out_.alone_;
   out.open(ctx);
   const int64_t columns = out.left_.size(1);
@@ -175,7 +178,7 @@ Tensor TTAttention::leave(Ctx& ctx, Tensor mean) {
   }
   if (ctx.keeps()) mean_ = std::move(mean);
   if (!stays(ctx)) absorbed_ = {};
-  return std::move(out.leave(ctx, std::move(t1))[0]);
+  return t1;
 }
 
 Tensor TTAttention::turn(Ctx& ctx, Tensor dy) {
@@ -213,6 +216,11 @@ ThinAttention::Heads TTAttention::gradients(Ctx& ctx) {
 }
 
 Tensor TTAttention::finish(Ctx& ctx, Heads gradients, Tensor into) {
+  return in_.finish(ctx, back_to(ctx, std::move(gradients)), std::move(into));
+}
+ThinProduct TTAttention::finish_in_parts(Ctx& ctx, Heads gradients) { return in_.finish_in_parts(ctx, back_to(ctx, std::move(gradients))); }
+
+Tensor TTAttention::back_to(Ctx& ctx, Heads gradients) {
   {
     const Heads of = std::move(gradients);  // their memory is free behind this
     ctx.ops.gemm(of_u1(0), of.queries, false, between_, true);
@@ -231,7 +239,7 @@ Tensor TTAttention::finish(Ctx& ctx, Heads gradients, Tensor into) {
     layer->merged_.drop_input();
     if (!grouped_) layer->merged_.drop_right();
   }
-  return in_.finish(ctx, std::exchange(u1_, {}), std::move(into));
+  return std::exchange(u1_, {});
 }
 
 }  // namespace comera

@@ -78,6 +78,14 @@ TensorList TTFan::leave(Ctx& ctx, Tensor t1) {
   return y;
 }
 
+ThinProduct TTFan::leave_in_parts(Ctx& ctx, Tensor t1) {
+  TTLinear& layer = *layers_[0];
+  layer.merged_.hold(std::move(t1), 0);
+  const ThinProduct y{layer.merged_.input(), layer.merged_.right(layer.matrix_)};
+  close(ctx);
+  return y;
+}
+
 void TTFan::close(Ctx& ctx) {
   if (ctx.keeps()) {
     ones_ = {};
@@ -94,9 +102,18 @@ Tensor TTFan::backward(Ctx& ctx, TensorList dy, Tensor into) {
   return finish(ctx, std::move(u1), std::move(into));
 }
 
+op::NormBackward::Onward TTFan::begin_turn(Ctx& ctx, int64_t tokens) {
+  u1_ = ctx.temp({tokens, left_.size(1)}, "tt u1");
+  return {u1_, layers_[0]->merged_.right(layers_[0]->matrix_).top(left_.size(1))};
+}
+
 Tensor TTFan::turn(Ctx& ctx, TensorList dy) {
   const int64_t tokens = dy[0].size(0);
   for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->merged_.backward_cores(ctx, layers_[i]->matrix_, dy[i]);
+  if (u1_) {
+    layers_[0]->merged_.drop_right();
+    return std::exchange(u1_, {});
+  }
   Tensor u1 = ctx.temp({tokens, left_.size(1)}, "tt u1");
   each([&](size_t i, int64_t first, int64_t columns) {
     layers_[i]->merged_.backward_left(ctx, layers_[i]->matrix_, dy[i], Mat(u1).columns(first, columns));
@@ -110,12 +127,21 @@ Mat TTFan::begin_left(Ctx& ctx) {
   return Mat(v_).top(in());
 }
 
-Tensor TTFan::finish(Ctx& ctx, Tensor u1, Tensor into) {
+void TTFan::make_left(Ctx& ctx, const Tensor& u1) {
   const Mat v = begin_left(ctx);
-  {
-    const Tensor rows = rows_for(ctx, input_.kept, u1);
-    ctx.ops.gemm(v, input_.take(ctx), true, rows, false);
-  }
+  const Tensor rows = rows_for(ctx, input_.kept, u1);
+  ctx.ops.gemm(v, input_.take(ctx), true, rows, false);
+}
+
+ThinProduct TTFan::finish_in_parts(Ctx& ctx, Tensor u1) {
+  make_left(ctx, u1);
+  const ThinProduct dx{u1, Mat(left_).top(in()), true};  // dY b meets zeros
+  end_left(ctx);
+  return dx;
+}
+
+Tensor TTFan::finish(Ctx& ctx, Tensor u1, Tensor into) {
+  make_left(ctx, u1);
   const double beta = into ? 1 : 0;
   Tensor dx = into ? std::move(into) : ctx.temp({u1.size(0), in()}, "tt dx");
   ctx.ops.gemm(dx, u1, false, Mat(left_).top(in()), true, 1, beta);  // dY b meets zeros
@@ -143,7 +169,7 @@ void TTFan::begin_sweeps(Ctx& ctx, TTCalls& calls) {
 
 void TTFan::drop() {
   input_.kept = {};
-  left_ = ones_ = v_ = {};
+  left_ = ones_ = v_ = u1_ = {};
 }
 
 }  // namespace comera

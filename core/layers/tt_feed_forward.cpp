@@ -21,6 +21,16 @@ bool TTFeedForward::merges(const Ctx& ctx, int64_t tokens) {
 Tensor TTFeedForward::forward(Ctx& ctx, Tensor x) {
   fused_ = merges(ctx, x.size(0));
   if (!fused_) return apart_->forward(ctx, std::move(x));
+  return std::move(out_.alone_->leave(ctx, enter(ctx, std::move(x)))[0]);
+}
+
+InParts TTFeedForward::forward_in_parts(Ctx& ctx, Tensor x) {
+  fused_ = merges(ctx, x.size(0));
+  if (!fused_) return apart_->forward(ctx, std::move(x));
+  return {{}, out_.alone_->leave_in_parts(ctx, enter(ctx, std::move(x)))};
+}
+
+Tensor TTFeedForward::enter(Ctx& ctx, Tensor x) {
   const int64_t tokens = x.size(0), rank = out_.matrix_.middle_rank();
   TTFan& out = *out_.alone_;
   {
@@ -44,11 +54,20 @@ Tensor TTFeedForward::forward(Ctx& ctx, Tensor x) {
     multiply(t1, out.ones_);
   }
   in_.close(ctx);
-  return std::move(out.leave(ctx, std::move(t1))[0]);
+  return t1;
 }
 
 Tensor TTFeedForward::backward(Ctx& ctx, Tensor dy, Tensor into) {
   if (!fused_) return apart_->backward(ctx, std::move(dy), std::move(into));
+  return in_.finish(ctx, turn(ctx, std::move(dy)), std::move(into));
+}
+
+InParts TTFeedForward::backward_in_parts(Ctx& ctx, InParts dy, Tensor into) {
+  if (!fused_) return backward(ctx, together(ctx, std::move(dy)), std::move(into));
+  return {std::move(into), in_.finish_in_parts(ctx, turn(ctx, together(ctx, std::move(dy))))};
+}
+
+Tensor TTFeedForward::turn(Ctx& ctx, Tensor dy) {
   TTFan& out = *out_.alone_;
   CHECK(in_.waits(), "backward of a feed-forward block without its forward");
   TensorList gradients;
@@ -72,7 +91,7 @@ Tensor TTFeedForward::backward(Ctx& ctx, Tensor dy, Tensor into) {
     layer->merged_.drop_right();
   }
   out.end_left(ctx);
-  return in_.finish(ctx, std::move(u1), std::move(into));
+  return u1;
 }
 
 }  // namespace comera

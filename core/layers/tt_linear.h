@@ -217,11 +217,16 @@ class TTFan {
   Tensor enter(Ctx& ctx, Tensor x);                 // T1 of all layers (T, columns), and x is kept
   void open(Ctx& ctx);                              // left_ and ones_, where they are not there yet
   TensorList leave(Ctx& ctx, Tensor t1);            // y_i
+  ThinProduct leave_in_parts(Ctx& ctx, Tensor t1);  // y of a fan of one layer
   void close(Ctx& ctx);                             // drops what forward does not leave to others
+  // Before turn(), of a fan of one layer: the caller makes U1.
+  op::NormBackward::Onward begin_turn(Ctx& ctx, int64_t tokens);
   Tensor turn(Ctx& ctx, TensorList dy);             // U1 (T, columns), and T2 of each layer
   Mat begin_left(Ctx& ctx);                         // room for V (I, columns)
   void end_left(Ctx& ctx);                          // the sweeps of layers that are not grouped
   Tensor finish(Ctx& ctx, Tensor u1, Tensor into);  // dx, V and end_left
+  ThinProduct finish_in_parts(Ctx& ctx, Tensor u1);
+  void make_left(Ctx& ctx, const Tensor& u1);  // V
   // body(i, first column, columns) for the half of each layer; the number of all columns.
   template <class Body>
   int64_t each(const Body& body) const {
@@ -239,6 +244,7 @@ class TTFan {
   Tensor left_;    // [L_1, 0, L_2, 0, ...] (I, columns), or L (N, r)
   Tensor ones_;    // [0, 1, 0, 1, ...] (columns), which is added to every row of x left_: the ones of the biases
   Tensor v_;       // X^T U1, the same
+  Tensor u1_;      // made by the caller, from begin_turn() to turn()
   TTCalls calls_;  // where they are not grouped
 };
 
@@ -249,8 +255,15 @@ class TTFeedForward final : public Layer {
   TTFeedForward(TTFan& in, Activation kind, TTLinear& out, std::unique_ptr<Layer> apart);
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+  InParts forward_in_parts(Ctx& ctx, Tensor x) override;
+  std::optional<op::NormBackward::Onward> begin_backward(Ctx& ctx, int64_t tokens) override {
+    return fused_ ? std::optional(out_.alone_->begin_turn(ctx, tokens)) : std::nullopt;
+  }
+  InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) override;
 
  private:
+  Tensor enter(Ctx& ctx, Tensor x);  // T1 of the second layer
+  Tensor turn(Ctx& ctx, Tensor dy);  // U1 of the first
   bool is_gated() const { return in_.layers_.size() == 2; }
   bool merges(const Ctx& ctx, int64_t tokens);
   Mat input(size_t i) const { return in_.layers_[i]->merged_.input(); }
@@ -272,10 +285,13 @@ class TTAttention final : public ThinAttention {
   bool begin(const Ctx& ctx, int64_t tokens) override;
   Heads enter(Ctx& ctx, Tensor x) override;
   Tensor leave(Ctx& ctx, Tensor mean) override;
+  ThinProduct leave_in_parts(Ctx& ctx, Tensor mean) override;
+  op::NormBackward::Onward begin_turn(Ctx& ctx, int64_t tokens) override { return out_.alone_->begin_turn(ctx, tokens); }
   Tensor turn(Ctx& ctx, Tensor dy) override;
   Heads again(Ctx& ctx) override { return thin(ctx); }
   Heads gradients(Ctx& ctx) override;
   Tensor finish(Ctx& ctx, Heads gradients, Tensor into) override;
+  ThinProduct finish_in_parts(Ctx& ctx, Heads gradients) override;
   // Of grouped layers (tt_form.cpp): the products of halves, which no token enters, are made with those of other blocks. After the fans
   // have joined, before forward; and after backward, before the sweeps, in turns from 0 on, each of which waits for the one before.
   void join(Ctx& ctx, TTCalls& calls);
@@ -297,6 +313,8 @@ class TTAttention final : public ThinAttention {
   void absorbed_back(Ctx& ctx, size_t member, TTCalls& calls);
   void between_back(Ctx& ctx, size_t member, TTCalls& calls);
   Heads thin(Ctx& ctx);
+  Tensor out_of(Ctx& ctx, Tensor mean);                                                   // T1 of the output
+  Tensor back_to(Ctx& ctx, Heads gradients);                                              // U1 of the fan
   Mat of_u1(size_t i) const;                                                              // columns of U1 that are those of T1 of q, k or v
   bool even() const { return columns(1) == width_ && columns(2) == width_; }              // keys and values are T1 of k and v as they lie
   bool stays(const Ctx& ctx) const { return ctx.keeps() || (ctx.training && grouped_); }  // what is made of halves serves another pass, too

@@ -41,8 +41,9 @@ class Embeddings final : public Remake {
         segment_(config.segments > 0 ? &factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table,
                                                              ParamGroup::rest, {Init::normal, tokens.std * config.position_std})
                                      : nullptr),
-        norm_("emb.norm", config.d_model, config.norm_eps, factory, norm_of(config)),
-        dropout_(config.dropout, factory) {}
+        norm_("emb.norm", config.d_model, config.norm_eps, factory, norm_of(config)) {
+    norm_.then({config.dropout, factory.next_site()});
+  }
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) {
     positions_ = batch.at("positions");
@@ -54,7 +55,7 @@ class Embeddings final : public Remake {
       add_others(ctx, sum);
       if (token_maker_) ctx.stash.offer(sum, *this);
     }
-    return dropout_.forward(ctx, norm_.forward(ctx, std::move(sum), {}, {}));
+    return norm_.forward(ctx, std::move(sum), {}, {});
   }
 
   Tensor remake(Ctx& ctx) override {
@@ -65,8 +66,7 @@ class Embeddings final : public Remake {
   int depth() const override { return token_maker_->depth(); }
   Layer& tokens() { return *token_; }
 
-  void backward(Ctx& ctx, Tensor dy) {
-    dy = dropout_.backward(ctx, std::move(dy));
+  void backward(Ctx& ctx, InParts dy) {
     Tensor dsum = norm_.backward(ctx, std::move(dy), false, {}).first;
     if (position_ && position_->trainable) {
       Tensor dtable = grad_room(ctx, *position_);
@@ -105,7 +105,6 @@ class Embeddings final : public Remake {
   const int64_t first_position_;
   Param* const segment_;  // null: none
   Norm norm_;
-  DropoutLayer dropout_;
   Tensor positions_, segments_;
   Remake* token_maker_ = nullptr;  // of the rows of the token table
 };
@@ -150,9 +149,9 @@ class EncoderBody {
     return x;
   }
   void backward(Ctx& ctx, Tensor dx) {
-    dx = blocks_.backward(ctx, std::move(dx));
+    InParts of_embeddings = blocks_.backward_in_parts(ctx, std::move(dx));
     if (rotary_) rotary_->end();
-    embeddings_.backward(ctx, std::move(dx));
+    embeddings_.backward(ctx, std::move(of_embeddings));
   }
   Layer& tokens() { return embeddings_.tokens(); }
 
