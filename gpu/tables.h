@@ -13,14 +13,21 @@ struct GatherRows {
   const T* table;
   const int* ids;
   bool accumulate;
+  struct More {
+    int64_t rows;
+    const T* table;  // null: there is none
+    const int* ids;
+  } more;
   template <class Group>
   KERNEL void operator()(Group& g) const {
     for (int64_t t = g.block(); t < tokens; t += g.blocks()) {
-      const int id = ids[t];
-      const bool inside = id >= 0 && id < rows;
+      const int id = ids[t], other = more.table ? more.ids[t] : 0;
+      const bool inside = id >= 0 && id < rows, other_inside = other >= 0 && other < more.rows;
       for (int64_t c = g.thread(); c < width; c += g.threads()) {
-        const T value = inside ? table[id * width + c] : T(NAN);
-        y[t * width + c] = accumulate ? y[t * width + c] + value : value;
+        T value = inside ? table[id * width + c] : T(NAN);
+        if (accumulate) value = y[t * width + c] + value;
+        if (more.table) value += other_inside ? more.table[other * width + c] : T(NAN);
+        y[t * width + c] = value;
       }
     }
   }
@@ -223,26 +230,39 @@ struct SomeRows {
 
 // ---- first tokens ---------------------------------------------------------------------------------------------------
 
-// y (S, D) from x (T, D); if `back`: dx from dy.
+// y (S, D) from x (T, D).
 template <class T>
 struct FirstTokens {
   int64_t sequences, tokens, width;
   const int *starts, *lengths;
-  T* to;
-  const T* from;
-  bool back;
+  T* y;
+  const T* x;
   template <class Group>
   KERNEL void operator()(Group& g) const {
     for (int64_t s = g.block(); s < sequences; s += g.blocks()) {
       const int64_t start = starts[s];
       const bool inside = start >= 0 && start < tokens, some = lengths[s] != 0;
       for (int64_t c = g.thread(); c < width; c += g.threads()) {
-        const int64_t first = s * width + c, flat = start * width + c;
-        if (!back)
-          to[first] = !some ? T(0) : inside ? from[flat] : T(NAN);
-        else if (some && inside)
-          to[flat] = from[first];
+        y[s * width + c] = !some ? T(0) : inside ? x[start * width + c] : T(NAN);
       }
+    }
+  }
+};
+// dx (T, D) from dy (S, D): each row looks for the sequence that begins with it.
+template <class T>
+struct FirstTokensBackward {
+  int64_t sequences, tokens, width;
+  const int *starts, *lengths;
+  T* dx;
+  const T* dy;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t t = g.block(); t < tokens; t += g.blocks()) {
+      int64_t of = -1;
+      for (int64_t s = g.thread(); s < sequences; s += g.threads())
+        if (lengths[s] != 0 && starts[s] == t) of = s;
+      of = g.reduce(of, Largest{});
+      for (int64_t c = g.thread(); c < width; c += g.threads()) dx[t * width + c] = of < 0 ? T(0) : dy[of * width + c];
     }
   }
 };
@@ -352,8 +372,9 @@ void GpuOps<M>::body(const op::GatherRows& args) {
   begin(args, args.y.shape());
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    const GatherRows<T> body{args.y.size(0),       args.y.size(1),       args.table.size(0), args.y.data<T>(),
-                             args.table.data<T>(), args.ids.data<int>(), args.accumulate};
+    GatherRows<T> body{args.y.size(0),       args.y.size(1),       args.table.size(0), args.y.data<T>(),
+                       args.table.data<T>(), args.ids.data<int>(), args.accumulate,    {}};
+    if (args.more) body.more = {args.more->table.size(0), args.more->table.data<T>(), args.more->ids.data<int>()};
     machine_.launch(over_items(args.y.size(0), args.y.size(1)), body);
   });
 }
@@ -414,27 +435,21 @@ void GpuOps<M>::body(const op::FirstTokens& args) {
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
     const FirstTokens<T> rows{
-        args.y.size(0),   args.x.size(0),   args.x.size(1), args.sequences.starts.data<int>(), args.sequences.lengths.data<int>(),
-        args.y.data<T>(), args.x.data<T>(), false};
+        args.y.size(0),   args.x.size(0),  args.x.size(1), args.sequences.starts.data<int>(), args.sequences.lengths.data<int>(),
+        args.y.data<T>(), args.x.data<T>()};
     machine_.launch(over_items(args.y.size(0), args.y.size(1)), rows);
   });
 }
 
 template <class M>
 void GpuOps<M>::body(const op::FirstTokensBackward& args) {
-  body(op::Fill{args.dx, 0});
   begin(args, args.dy.shape());
   by_float_type(args.dx, [&](auto type) {
     using T = decltype(type);
-    const FirstTokens<T> rows{args.dy.size(0),
-                              args.dx.size(0),
-                              args.dx.size(1),
-                              args.sequences.starts.data<int>(),
-                              args.sequences.lengths.data<int>(),
-                              args.dx.data<T>(),
-                              args.dy.data<T>(),
-                              true};
-    machine_.launch(over_items(args.dy.size(0), args.dy.size(1)), rows);
+    const FirstTokensBackward<T> rows{
+        args.dy.size(0),   args.dx.size(0),  args.dx.size(1), args.sequences.starts.data<int>(), args.sequences.lengths.data<int>(),
+        args.dx.data<T>(), args.dy.data<T>()};
+    machine_.launch(over_items(args.dx.size(0), args.dx.size(1)), rows);
   });
 }
 

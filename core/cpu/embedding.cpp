@@ -135,12 +135,13 @@ int64_t grain_of_rows(int64_t width) { return std::max<int64_t>(1, kElementGrain
 // ---- plain tables -------------------------------------------------------------------------------------------------
 void CpuOps::body(const op::GatherRows& args) {
   check_ids(args.ids, args.table.size(0));
+  if (args.more) check_ids(args.more->ids, args.more->table.size(0));
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
     const int64_t width = args.y.size(1);
-    const int* id = args.ids.data<int>();
+    const int *id = args.ids.data<int>(), *other_id = args.more ? args.more->ids.data<int>() : nullptr;
     T* out = args.y.data<T>();
-    const T* rows = args.table.data<T>();
+    const T *rows = args.table.data<T>(), *others = args.more ? args.more->table.data<T>() : nullptr;
     const bool accumulate = args.accumulate;
     pool_.parallel_for(args.y.size(0), grain_of_rows(width), [=](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
@@ -150,6 +151,9 @@ void CpuOps::body(const op::GatherRows& args) {
           for (int64_t c = 0; c < width; ++c) to[c] += from[c];
         else
           std::memcpy(to, from, static_cast<size_t>(width) * sizeof(T));
+        if (!others) continue;
+        const T* other = others + other_id[t] * width;
+        for (int64_t c = 0; c < width; ++c) to[c] += other[c];
       }
     });
   });

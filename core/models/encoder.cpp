@@ -88,10 +88,14 @@ class Embeddings final : public Remake {
  private:
   bool by_field() const { return segment_ && segment_->shape[0] > 1; }
   void add_others(Ctx& ctx, const Tensor& sum) const {
-    if (position_) ctx.ops.gather_rows(sum, used(numbers_of(ctx, *position_)), positions_, true);
-    if (by_field()) {
+    if (position_) {
+      op::GatherRows call{sum, used(numbers_of(ctx, *position_)), positions_, true};
+      if (by_field()) call.more = {numbers_of(ctx, *segment_), segments_};
+      ctx.ops.run(call);
+    } else if (by_field()) {
       ctx.ops.gather_rows(sum, numbers_of(ctx, *segment_), segments_, true);
-    } else if (segment_) {  // one row for all
+    }
+    if (segment_ && !by_field()) {  // one row for all
       const Tensor rows = ctx.temp(sum.shape(), "segment");
       ctx.ops.broadcast_rows(rows, numbers_of(ctx, *segment_).view({sum.size(1)}));
       ctx.ops.add(sum, sum, rows);

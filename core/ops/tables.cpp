@@ -38,9 +38,12 @@ void GatherRows::check() const {
   CHECK(y, "gather_rows: y is empty");
   check_shape(name, "y", y, {y.size(0), table.size(1)}, table.dtype());
   check_ids(name, ids, y.size(0));
+  if (!more) return;
+  check_shape(name, "the other table", more->table, {more->table ? more->table.size(0) : 0, table.size(1)}, table.dtype());
+  check_ids(name, more->ids, y.size(0));
 }
-Work GatherRows::work(double) const {  // y and as much of the table, whatever the table's size
-  return {0, 0, static_cast<double>((accumulate ? 3 : 2) * y.bytes() + ids.bytes())};
+Work GatherRows::work(double) const {  // y and as much of each table, whatever its size
+  return {0, 0, static_cast<double>(((accumulate ? 3 : 2) + (more ? 1 : 0)) * y.bytes() + (more ? 2 : 1) * ids.bytes())};
 }
 
 void ScatterRows::check() const {

@@ -1,20 +1,28 @@
 // Lookups in tables, where sequences lie, and the rows of first tokens.
 #pragma once
+#include <optional>
+
 #include "core/ops/op.h"
 
 namespace comera {
 namespace op {
 
-struct GatherRows {  // y (T, D) = or += table (V, D) at ids (T)
+// y (T, D) = or += table (V, D) at ids (T), and then += `more`, another table at its ids.
+struct GatherRows {
   static constexpr const char* name = "gather_rows";
   Tensor y, table, ids;
   bool accumulate = false;
+  struct More {
+    Tensor table, ids;
+  };
+  std::optional<More> more = {};
   static void tensors(auto& a, auto& see) {
     if (a.accumulate)
       see.inout(a.y);
     else
       see.out(a.y);
     see.in(a.table, a.ids);
+    if (a.more) see.in(a.more->table, a.more->ids);
   }
   void check() const;
   Work work(double) const;
@@ -116,10 +124,10 @@ struct TtmLookupBackward {  // dP, dQ "=" (zero where no id points)
 
 }  // namespace op
 
-#define COMERA_TABLE_OPS(OP)                                                                                                \
-  OP(GatherRows)                                                                                                            \
-  OP(ScatterRows)                                                                                                           \
-  OP(ScatterDistinctRows) OP(TakeRows) OP(PutRows) OP(FirstTokens) OP(FirstTokensBackward) OP(EqualSequences) OP(TtmLookup) \
-      OP(TtmLookupBackward)
+#define COMERA_TABLE_OPS(OP) \
+  OP(GatherRows)             \
+  OP(ScatterRows)            \
+  OP(ScatterDistinctRows)    \
+  OP(TakeRows) OP(PutRows) OP(FirstTokens) OP(FirstTokensBackward) OP(EqualSequences) OP(TtmLookup) OP(TtmLookupBackward)
 
 }  // namespace comera

@@ -18,14 +18,15 @@ SMALL = 20_000  # instructions of warps in all steps: a kernel below is not judg
 # sectors / fewest, instructions / 4 bytes, passes / access, KiB, launches a step
 BUDGETS = {
     "Adam<float>": (1.2, 15.2, 1.2, 0.2, 1),
-    "Elements<FillMat<float>>": (1.2, 58, 0, 0, 3.25),
+    "Elements<FillMat<float>>": (1.2, 58, 0, 0, 2.25),
     "Elements<PermuteRuns<float>>": (1.5, 74, 0, 0, 4),
     "Elements<RowKeys<float>>": (1.2, 74, 0, 0, 4),
     "Elements<WaistFold<1>>": (1.2, 6.2, 0, 0, 6),
     "Elements<WaistFold<3>>": (1.7, 27, 0, 0, 6),
+    "FirstTokensBackward<float>": (1.2, 60, 1.2, 0.1, 1),
     "FoldColumns<float,2>": (1.2, 330, 1.2, 1.1, 13),
     "FoldRuns<float>": (1.2, 62, 0, 0, 4),
-    "GatherRows<float>": (1.2, 10, 0, 0, 4),
+    "GatherRows<float>": (1.2, 10, 0, 0, 2),
     "MaskGradientList<float>": (1.3, 16, 1.2, 1.1, 1),
     "MaskList<float>": (1.4, 25, 0, 0, 1),
     "NormBackward<float>": (1.2, 15.2, 1.2, 0.2, 1),

@@ -32,6 +32,14 @@ TYPED_TEST(Embedding, GatherCanAdd) {
   Array<T> y({3, 2}, {10, 20, 30, 40, 50, 60});
   ops.gather_rows(y, table, Array<int>({3}, {1, 0, 1}), true);
   EXPECT_EQ(y.v, (std::vector<T>{13, 24, 31, 42, 53, 64}));
+  const Array<int> ids({3}, {1, 0, 1}), good({3}, {2, 0, 1}), bad({3}, {2, 3, 1});
+  op::GatherRows both{y, table, ids, true};
+  const Array<T> other({3, 2}, {100, 200, 300, 400, 500, 600});
+  both.more = {other, good};
+  ops.run(both);
+  EXPECT_EQ(y.v, (std::vector<T>{516, 628, 132, 244, 356, 468}));
+  both.more->ids = bad;
+  EXPECT_THROW(ops.run(both), Error);
 }
 
 TYPED_TEST(Embedding, ScatterClearsRowsWithoutTokens) {

@@ -274,14 +274,14 @@ std::vector<Refusal> row_refusals() {
        "a product of 4 x 2 and 3 x 2, expected (4, 3) f32"},
       {"a norm before one without a product",
        [](Ops& o) {
-         op::NormForward call{dry({4, 3}), {}, dry({4}), dry({4}), dry({4, 3}), {}, dry({3}), dry({3})};
+         op::NormForward call{dry({4, 3}), {}, dry({4}), dry({4}), dry({4, 3}), {}, dry({3}), dry({3}), 1e-5, {}, {}};
          call.before = {dry({4}), dry({4}), dry({3}), dry({3})};
          o.run(call);
        },
        "norm_forward: another norm before, without a product"},
       {"a product of no gradient",
        [](Ops& o) {
-         op::NormBackward call{dry({4, 3}), {}, dry({3}), dry({3}), dry({4, 3}), dry({4, 3}), dry({4}), dry({4}), dry({3})};
+         op::NormBackward call{dry({4, 3}), {}, dry({3}), dry({3}), dry({4, 3}), dry({4, 3}), dry({4}), dry({4}), dry({3}), {}, {}};
          call.onward = {dry({4, 2}), dry({2, 3})};
          o.run(call);
        },

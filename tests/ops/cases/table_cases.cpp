@@ -18,6 +18,11 @@ void add_tables(std::vector<Case>& cases) {
       const Tensor ids = r.in(numbers), table = r.in(uniform<T>({c.rows, c.width}, 2));
       r.ops().gather_rows(r.out<T>({c.tokens, c.width}, 0), table, ids, false);
       r.ops().gather_rows(r.out(uniform<T>({c.tokens, c.width}, 3)), table, ids, true);
+      for (const bool accumulate : {false, true}) {
+        op::GatherRows both{r.out(uniform<T>({c.tokens, c.width}, 4)), table, ids, accumulate};
+        both.more = {r.in(uniform<T>({3, c.width}, 5)), r.in(random_ids(c.tokens, 3, 6))};
+        r.ops().run(both);
+      }
       r.ops().scatter_rows(r.out<T>({c.rows, c.width}, tolerance<T>(1e-4, 1e-12)), r.in(uniform<T>({c.tokens, c.width}, 4)), ids);
       const int64_t places = std::min(c.tokens, c.rows);
       r.ops().run(op::ScatterDistinctRows{r.out<T>({places, c.width}, tolerance<T>(1e-4, 1e-12)), r.out<int>({places}, 0),
