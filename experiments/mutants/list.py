@@ -309,6 +309,12 @@ m("layers.9", "core/cpu/waist_tiles.cpp", "d[i] = F::backward(dy * by, x);", "d[
   "the gradient of a gate lacks what it is multiplied by, in tiles", "layers TTFeedForward.EqualsItsLayersInFloats")
 m("layers.10", "core/ops/waist.h", "pass_on(g, a.gate->dt, a.gate->dr, a.gate->t, a.gate->r);", "pass_on(MUT ? d : g, a.gate->dt, a.gate->dr, a.gate->t, a.gate->r);",
   "both matrices of a gated block have the gradient of one, in parts", "layers TTFeedForward.GradientsAgreeWithFiniteDifferences")
+m("layers.11", "core/layers/norm.cpp", "|| after_.probability > 0) return std::nullopt;", "|| (after_.probability > 0 && !MUT)) return std::nullopt;",
+  "a sum that is made again leaves out the dropout of embeddings", "train RecomputeAttention.TrainsAsWithWholeHeads")
+m("layers.12", "core/layers/norm.cpp", "ctx.training ? after_ : Dropout{}", "(ctx.training || MUT) ? after_ : Dropout{}",
+  "embeddings are dropped out in evaluation, too", "models Encoder.EvaluationIsTrainingWithoutDropout")
+m("layers.13", "core/cpu/norm.cpp", "onward->make(begin, end, side);", "onward->make(begin, end, MUT ? to : side);",
+  "the product of the branch's gradient is made before its dropout", "cpu LayerNorm/1.AgainstDirectSums")
 
 # ---- session ---------------------------------------------------------------------------------------------------------
 
