@@ -44,7 +44,7 @@ struct NormForward {
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const DropoutWords<T> words(site), words_after(after);
+    const DropoutWords<T> words(site);
     const T count = static_cast<T>(columns);
     const int64_t held = whole ? columns : 0;
     const int skipped = whole ? kHeld : 0;
@@ -77,7 +77,7 @@ struct NormForward {
       const auto write = [&](Four<T> a, int64_t j, bool four) {
         const Four<T> by = read_four(gamma, j, columns, four), to = centred ? read_four(beta, j, columns, four) : Four<T>{};
         for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average) * inverse * by.v[l] + to.v[l];
-        words_after.apply_four(a, first + j);
+        if (after.on()) DropoutWords<T>(after).apply_four(a, first + j);  // of few norms: not worth registers of all
         write_four(y + first, j, columns, four, a);
       };
       each_held<kHeld>(g, held, [&](int s, int64_t j) { write(kept[s], j, true); });
@@ -102,11 +102,11 @@ struct NormBackward {
   T* partial;    // (pieces, 2, columns): dgamma and dbeta; where not centred, (pieces, columns): dgamma
   bool centred;  // false: RMS norm
   bool whole;    // of_fours()
-  DropoutSite<T> site, after;
+  DropoutSite<T> site;
   // dsum and dbranch of a row, from d = dy gamma and the normalised x of the entries held, and the row's means of d and of d xhat.
   template <class Group>
-  KERNEL void write_row(Group& g, const DropoutWords<T>& words, const DropoutWords<T>& words_after, int64_t row, const Four<T> (&d)[kHeld],
-                        const Four<T> (&xhat)[kHeld], T g_mean, T gx_mean) const {
+  KERNEL void write_row(Group& g, const DropoutWords<T>& words, int64_t row, const Four<T> (&d)[kHeld], const Four<T> (&xhat)[kHeld],
+                        T g_mean, T gx_mean) const {
     const int64_t first = row * columns;
     const T average = centred ? mean[row] : T(0), inverse = rstd[row];
     const auto write = [&](const Four<T>& a, const Four<T>& b, int64_t j, bool four) {
@@ -122,7 +122,6 @@ struct NormBackward {
     each_further(g, whole ? kHeld : 0, columns, [&](int64_t j) {
       Four<T> a = read_four(dy + first, j, columns, whole), b = read_four(x + first, j, columns, whole);
       const Four<T> by = read_four(gamma, j, columns, whole);
-      words_after.apply_four(a, first + j);
       for (int l = 0; l < 4; ++l) {
         a.v[l] *= by.v[l];
         b.v[l] = (b.v[l] - average) * inverse;
@@ -133,7 +132,7 @@ struct NormBackward {
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const DropoutWords<T> words(site), words_after(after);
+    const DropoutWords<T> words(site);
     const T count = static_cast<T>(columns);
     const int64_t held = whole ? columns : 0;
     const int skipped = whole ? kHeld : 0;
@@ -155,7 +154,6 @@ struct NormBackward {
         // Normalises x, adds to the sums, and multiplies dy by gamma.
         const auto add = [&](Four<T>& a, Four<T>& b, Four<T>& to_gamma, Four<T>& to_beta, int64_t j, bool four) {
           const Four<T> by = read_four(gamma, j, columns, four);
-          words_after.apply_four(a, first + j);
           for (int l = 0; l < 4; ++l) {
             b.v[l] = (b.v[l] - average) * inverse;
             to_gamma.v[l] += a.v[l] * b.v[l];
@@ -177,7 +175,7 @@ struct NormBackward {
           if (centred) write_four(dbeta, j, columns, whole, to_beta);
         });
         part = g.reduce(part, Sum{});
-        write_row(g, words, words_after, row, d, xhat, centred ? part.a / count : T(0), part.b / count);
+        write_row(g, words, row, d, xhat, centred ? part.a / count : T(0), part.b / count);
       }
       each_held<kHeld>(g, held, [&](int s, int64_t j) {
         store_four(dgamma + j, of_gamma[s]);
@@ -267,6 +265,11 @@ void GpuOps<M>::body(const op::NormBackward& args) {
     made.dy = args.dsum;
     made.thin.reset();
   }
+  if (args.after.probability > 0) {
+    body(op::ApplyDropout{args.dsum, made.dy, args.after, args.step});
+    begin(args, args.dy.shape());
+    made.dy = args.dsum;
+  }
   norm_back(made);
   if (args.onward) product({args.onward->u, Mat(args.dbranch, rows, columns), false, args.onward->r, true});
 }
@@ -295,8 +298,7 @@ void GpuOps<M>::norm_back(const op::NormBackward& args) {
                                partial,
                                static_cast<bool>(args.mean),
                                of_fours(columns, d, x, by, out, branch, partial),
-                               DropoutSite<T>(args.dropout, args.step, args.dy.count()),
-                               DropoutSite<T>(args.after, args.step, args.dy.count())};
+                               DropoutSite<T>(args.dropout, args.step, args.dy.count())};
     machine_.launch(over_items(pieces, ceil_div(columns, 4 * NormBackward<T>::kHeld)), body);
     if (args.mean)
       fold_columns<T>(machine_, columns, pieces, partial, {args.dgamma.data<T>(), args.dbeta.data<T>()});

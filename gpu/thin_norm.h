@@ -46,6 +46,7 @@ struct ThinNorm {
   static constexpr bool kAsLaunched = true;  // each warp has columns of its own
   static constexpr int kWarps = 8, kThreads = kWarps * kWarp, kRows = 16, kLine = kThin + 4;
   static constexpr int kMostColumns = 1024, kChunk = kThin > 64 ? 16 : 32, kHeld = kMostColumns / kWarps / kChunk;
+  static constexpr int kLoaders = kChunk * kThin / 16;  // a thread loads four fours at a time: more would not fit its registers
   static constexpr int kRoom = kChunk * (std::max(kThin, kOut) + 4);  // floats of a warp
   static constexpr int64_t kShared = (kRows * kLine + kWarps * (kRoom + 2 * kRows)) * int64_t{sizeof(float)};
   int64_t rows, columns;
@@ -81,9 +82,9 @@ struct ThinNorm {
       const int64_t column = int64_t{chunk} * kChunk;
       if (chunk < chunks()) {
         if (kAcross)
-          load_operand<kChunk, kThin, kWarp>(warp, of_r(g), r.x + column * r.ld, r.ld, kChunk, terms, r.fours);
+          load_operand<kChunk, kThin, kLoaders>(warp, of_r(g), r.x + column * r.ld, r.ld, kChunk, terms, r.fours);
         else
-          load_transposed<kChunk, kThin, kWarp>(warp, of_r(g), r.x + column, r.ld, terms, columns - column, r.fours);
+          load_transposed<kChunk, kThin, kLoaders>(warp, of_r(g), r.x + column, r.ld, terms, columns - column, r.fours);
       }
       g.sync();
       if (chunk < chunks()) {
@@ -133,7 +134,7 @@ struct ThinNormForward : ThinNorm<kThin, 0, false> {
     using Strip = typename Group::template Strip<kChunk, false>;
     using Rows = typename Group::Rows;
     const WarpOf<Group> warp{g};
-    const DropoutWords<float> words(site), words_after(after);
+    const DropoutWords<float> words(site);
     for (int64_t tile = g.block(); tile < this->tiles(); tile += g.blocks()) {
       const int64_t first = tile * kRows;
       Held<Strip, kHeld> held(warp, kRows);
@@ -189,7 +190,7 @@ struct ThinNormForward : ThinNorm<kThin, 0, false> {
           if (first + row >= rows) return;
           const Four<float> by = four_at(gamma + column + at), to = centred ? four_at(beta + column + at) : Four<float>{};
           for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average[slot]) * inverse[slot] * by.v[l] + to.v[l];
-          words_after.apply_four(a, (first + row) * columns + column + at);
+          if (after.on()) DropoutWords<float>(after).apply_four(a, (first + row) * columns + column + at);
           store_four(y + (first + row) * columns + column + at, a);
         });
       });
@@ -231,7 +232,7 @@ struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
     using Out = typename Group::template Strip<kOut, false>;
     using Rows = typename Group::Rows;
     const WarpOf<Group> warp{g};
-    const DropoutWords<float> words(site), words_after(after);
+    const DropoutWords<float> words(site);
     for (int64_t tile = g.block(); tile < this->tiles(); tile += g.blocks()) {
       const int64_t first = tile * kRows;
       Held<Strip, kHeld> gradient_held(warp, kRows), normal_held(warp, kRows);
@@ -250,7 +251,7 @@ struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
                 d.v[l] += more.v[l];
                 z.v[l] = (a.v[l] - average) * inverse;
               }
-              words_after.apply_four(d, index);
+              if (after.on()) DropoutWords<float>(after).apply_four(d, index);
             },
             xhat);
         Strip scaled(warp, kRows);
@@ -296,8 +297,8 @@ struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
         if (i * kWarps >= this->chunks()) continue;
         const int64_t column = int64_t{chunk} * kChunk;
         if (onward.u && chunk < this->chunks())
-          load_transposed<kChunk, kOut, kWarp>(warp, this->of_r(g), onward.r.x + column, onward.r.ld, onward.terms, columns - column,
-                                               onward.r.fours);
+          load_transposed<kChunk, kOut, kChunk * kOut / 16>(warp, this->of_r(g), onward.r.x + column, onward.r.ld, onward.terms,
+                                                            columns - column, onward.r.fours);
         g.sync();
         if (chunk < this->chunks()) {
           gradient[i].each_four(
