@@ -84,7 +84,7 @@ enum class NormKind : unsigned char { layer, rms };
 class Norm final : public Remake {
  public:
   Norm(const std::string& name, int64_t features, double eps, LayerFactory& factory, NormKind kind = NormKind::layer);
-  // y = norm(x + dropout(branch)); branch may be empty, and is one tensor or one product.
+  // y = norm(x + dropout(branch)); branch is a tensor, a product, or empty.
   Tensor forward(Ctx& ctx, Tensor x, InParts branch, Dropout dropout);
   // (dx, dbranch); dbranch is empty when there was no branch.
   std::pair<Tensor, Tensor> backward(Ctx& ctx, InParts dy, bool branch, Dropout dropout,
@@ -99,7 +99,7 @@ class Norm final : public Remake {
   Tensor load_sum(Ctx& ctx, Tensor* y);
   Tensor make_sum(Ctx& ctx, Tensor* y);
   bool sums_again() const { return branch_ || thin_; }
-  // y = norm(x + branch), of the norm before where x is its sum; sum as op::NormForward has it.
+  // The inputs of op::NormForward.
   struct Parts {
     Tensor x, branch = {};
     std::optional<ThinProduct> thin = {};

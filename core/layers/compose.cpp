@@ -63,7 +63,7 @@ Tensor ResidualNorm::forward(Ctx& ctx, Tensor x) {
 InParts ResidualNorm::backward_in_parts(Ctx& ctx, InParts dy, Tensor into) {
   auto onward = block_->begin_backward(ctx, dy.whole ? dy.whole.size(0) : dy.thin->t.rows);
   auto [dsum, dbranch] = norm_.backward(ctx, std::move(dy), true, dropout_, onward);
-  onward.reset();  // the block's alone from here on
+  onward.reset();                                                                    // so that the block can free it
   InParts dx = block_->backward_in_parts(ctx, std::move(dbranch), std::move(dsum));  // the two paths meet without a pass of their own
   if (!into) return dx;
   ctx.ops.add(into, into, together(ctx, std::move(dx)));

@@ -48,14 +48,14 @@ struct Ctx {
   }
 };
 
-// A tensor (T, D) in parts: the sum of `whole` and of a product, one of which may be missing. Who reads it makes the product row by row.
+// A tensor (T, D) in parts: the sum of `whole` and a product, one of which may be missing. Its reader computes the product row by row.
 struct InParts {
   InParts(Tensor whole = {}, std::optional<ThinProduct> thin = {}) : whole(std::move(whole)), thin(std::move(thin)) {}
   explicit operator bool() const { return static_cast<bool>(whole) || thin; }
   Tensor whole;
   std::optional<ThinProduct> thin;
 };
-// It as one tensor, in place of `whole` where there is one.
+// Adds the parts up, in place of `whole` if there is one.
 Tensor together(Ctx& ctx, InParts x);
 
 class Layer {
@@ -66,14 +66,14 @@ class Layer {
   // dy (T, O) -> dx (T, I), and the gradients of the layer's parameters ("="). With `into` (T, I) the result is
   // added to it and it is returned. An embedding returns an empty tensor.
   virtual Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) = 0;
-  // The same of layers that leave a product to whoever reads y or dx, or take one as a part of dy.
-  // Where backward of dy begins with a product of it that is thin: room for that, and the matrix. Whoever makes dy may make it as well, and
-  // must then do so before backward_in_parts().
-  virtual std::optional<op::NormBackward::Onward> begin_backward(Ctx& ctx, int64_t tokens) { return std::nullopt; }
+  // The same for a layer that leaves a product to the reader of y or dx, or that takes one as part of dy.
   virtual InParts forward_in_parts(Ctx& ctx, Tensor x) { return forward(ctx, std::move(x)); }
   virtual InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) {
     return backward(ctx, together(ctx, std::move(dy)), std::move(into));
   }
+  // If backward begins with a product of dy and a thin matrix: room for the result, and the matrix. The caller, who computes dy, then
+  // computes this product too, before backward_in_parts().
+  virtual std::optional<op::NormBackward::Onward> begin_backward(Ctx& ctx, int64_t tokens) { return std::nullopt; }
 };
 
 // What a linear layer is for; options are given per kind.

@@ -67,7 +67,7 @@ Tensor Norm::load_sum(Ctx& ctx, Tensor* y) {
   return sum;
 }
 
-// What was computed again for this call alone gives its place to the sum, or to y.
+// The sum and y overwrite what was recomputed for this call alone.
 Tensor Norm::make_sum(Ctx& ctx, Tensor* y) {
   CHECK(x_.maker && (thin_ || branch_.maker), "the parts of a norm's sum were kept");
   Parts parts;

@@ -22,7 +22,7 @@ class Remake {
   virtual ~Remake() = default;
   virtual Tensor remake(Ctx& ctx) = 0;  // the caller's alone: it may write into it
   virtual int depth() const = 0;        // products and norms between its output and the kept tensors
-  // Where its output is the norm of a tensor that is kept as it is: that sum, which the caller leaves as it is, and the norm.
+  // If its output is the norm of a tensor that is kept exactly: that tensor, which the caller must not write to, and the norm.
   struct Normed {
     Tensor sum;
     op::NormForward::Before norm;

@@ -9,8 +9,9 @@ namespace op {
 
 // sum = x + dropout(branch); y = (sum - mean) * rstd * gamma + beta. x, branch, sum, y (T, D); mean, rstd (T).
 // `branch` empty: plain norm, sum is not written and may be empty. `mean` and `beta` empty: RMS norm, y = sum * rstd * gamma with
-// rstd = 1 / sqrt(mean(sum^2) + eps). `sum` may be `branch`, and y may be x. `thin`: the branch is this product, and `branch` is empty;
-// then sum may be empty, too. `before`, beside `thin` alone: x is the sum of another norm, whose y takes its place. `after`: dropout of y.
+// rstd = 1 / sqrt(mean(sum^2) + eps). `sum` may be `branch`, and y may be x.
+// thin: the branch is this product; `branch` is then empty, and `sum` may be. before, only together with thin: x is the sum inside an
+// earlier norm, whose output is computed from it and takes its place. after: dropout of y.
 struct NormForward {
   static constexpr const char* name = "norm_forward";
   static constexpr bool large_workspace = true;
@@ -39,8 +40,9 @@ struct NormForward {
 };
 
 // dsum (T, D) = gradient of sum (= of x); dbranch = dropout(dsum), not written when empty; dgamma, dbeta (D) "=".
-// `mean` and `dbeta` empty: of RMS norm. dsum may be dy, and dbranch the sum. `thin`: the gradient of y is dy + this product. `after`: of
-// forward. `onward`: the product of dbranch that its own backward begins with.
+// `mean` and `dbeta` empty: of RMS norm. dsum may be dy, and dbranch the sum.
+// thin: the gradient of y is dy + this product. after: as in forward. onward: a product of dbranch, with which backward of the branch
+// begins.
 struct NormBackward {
   static constexpr const char* name = "norm_backward";
   static constexpr bool large_workspace = true;
