@@ -1,6 +1,6 @@
-// Norms beside products with a short side A (norm.h: thin, onward), in TF32 on tensor cores: f32 under tf32, bf16 and fp8, for A of up to
-// 96 and rows of up to 1024 numbers, a multiple of 32. A block has 16 rows, and each of its warps the chunks of their columns that it
-// makes, in registers (strip.h), so nothing of the product goes through memory.
+// Norms with products of a short inner side A (norm.h: thin, onward), in TF32 on tensor cores: f32 under tf32, bf16 and fp8, for A of up to
+// 96 and rows of up to 1024 numbers, a multiple of 32. A block takes 16 rows, and each of its warps computes some chunks of their columns.
+// They stay in registers (strip.h), so no product goes through memory.
 #pragma once
 #include <algorithm>
 #include <initializer_list>
@@ -21,7 +21,7 @@ struct WarpOf {
   KERNEL void note_strip() const { g.note_strip(); }
 };
 
-// Strips without a default.
+// An array of strips, which have no default constructor.
 template <class Strip, int kCount>
 struct Held {
   Strip strips[kCount];
@@ -39,8 +39,8 @@ struct ThinMatrix {
   explicit ThinMatrix(const Mat& m) : x(m.data<float>()), ld(m.ld), fours(m.ld % 4 == 0 && of_fours(m.cols, x)) {}
 };
 
-// What both directions share: the sizes, and tiles of t (rows, A) and of r. Row i of a tile of r is column i of r, or with kAcross row i.
-// kThin: the most columns of t, kOut: of a product that is made of the results, or 0.
+// What both directions share: the sizes, and tiles of t (rows, A) and of r. Row i of a tile of r is column i of r, with kAcross row i.
+// kThin: A at most. kOut: columns at most of a product of the results, 0 without one.
 template <int kThin, int kOut, bool kAcross>
 struct ThinNorm {
   static constexpr bool kAsLaunched = true;  // each warp has columns of its own
@@ -69,7 +69,7 @@ struct ThinNorm {
     return of_t(g) + kRows * kLine + kWarps * kRoom;
   }
 
-  // strips[i] = t r of 16 rows from `first` on and of chunk warp + i kWarps; body(strip, i, first column) takes each.
+  // strips[i] = t r for 16 rows from `first` on and chunk warp + i kWarps; calls body(strip, i, first column) for each.
   template <class Group, class Strip, class Body>
   KERNEL void each_chunk(Group& g, Strip (&strips)[kHeld], int64_t first, const Body& body) const {
     const WarpOf<Group> warp{g};

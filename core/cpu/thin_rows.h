@@ -1,4 +1,4 @@
-// Products with a short side beside a row-wise op (products.h: ThinProduct), in tiles of rows that stay in cache.
+// Products with a short inner side inside a row-wise op (products.h: ThinProduct), in tiles of rows that stay in cache.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -14,7 +14,7 @@
 namespace comera {
 namespace {
 
-// Rows of t r, made and used at once.
+// Rows of t r, used as soon as they are computed.
 template <class T>
 class ThinRows {
  public:
@@ -68,7 +68,7 @@ class ThinRows {
   T* packed_ = nullptr;
 };
 
-// u (T, A) = d r^T of rows d (T, D) that have just been made.
+// u (T, A) = d r^T of rows d (T, D) that have just been computed.
 template <class T>
 class ThinOfRows {
  public:
