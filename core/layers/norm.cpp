@@ -23,6 +23,9 @@ void Norm::run(Ctx& ctx, const Tensor& y, const Tensor& sum, const Tensor& mean,
 Tensor Norm::forward(Ctx& ctx, Tensor x, InParts branch, Dropout dropout) {
   const int64_t tokens = x.size(0);
   if (!ctx.training) dropout.probability = 0;
+  sum_ = x_ = branch_ = {};  // of a step that was broken off
+  thin_.reset();
+  held_ = {};
   if (beta_) mean_ = ctx.temp({tokens}, "norm mean");
   rstd_ = ctx.temp({tokens}, "norm rstd");
   // The sum is made of two tensors that others compute again, unless that would go on through block after block.
