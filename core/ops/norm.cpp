@@ -26,13 +26,13 @@ void NormForward::check() const {
   check_shape_or_empty(name, "branch", branch, x.shape(), x.dtype());
   if (branch) check_shape(name, "sum", sum, x.shape(), x.dtype());
   if (thin) {
-    CHECK(!branch, name << ": a branch and a product");
+    CHECK(!branch, name << ": both a branch and a product");
     check_shape_or_empty(name, "sum", sum, x.shape(), x.dtype());
     thin->check(name, x);
   }
   check_rows(name, mean, rstd, gamma, beta, x);
   if (before) {
-    CHECK(thin, name << ": another norm before, without a product");
+    CHECK(thin, name << ": a norm before, but no product");
     check_rows(name, before->mean, before->rstd, before->gamma, before->beta, x);
   }
   check_dropout(name, dropout, step);
@@ -54,7 +54,7 @@ void NormBackward::check() const {
   check_shape(name, "gamma", gamma, columns, dy.dtype());
   if (thin) thin->check(name, dy);
   if (onward) {
-    CHECK(dbranch, name << ": a product of no gradient");
+    CHECK(dbranch, name << ": a product of dbranch, but no dbranch");
     ThinProduct{onward->u, onward->r}.check(name, dy);
   }
   check_dropout(name, after, step);

@@ -208,6 +208,10 @@ std::vector<Case> row_cases() {
   return cases;
 }
 
+namespace {
+op::NormForward plain_norm() { return {dry({4, 3}), {}, dry({4}), dry({4}), dry({4, 3}), {}, dry({3}), dry({3}), 1e-5, {}, {}}; }
+}  // namespace
+
 std::vector<Refusal> row_refusals() {
   return {
       {"row",
@@ -242,50 +246,33 @@ std::vector<Refusal> row_refusals() {
        "mean is empty"},
       {"a branch and a product",
        [](Ops& o) {
-         o.run(op::NormForward{dry({4, 3}),
-                               dry({4, 3}),
-                               dry({4}),
-                               dry({4}),
-                               dry({4, 3}),
-                               dry({4, 3}),
-                               dry({3}),
-                               dry({3}),
-                               1e-5,
-                               {},
-                               {},
-                               ThinProduct{dry({4, 2}), dry({2, 3})}});
+         op::NormForward call = plain_norm();
+         call.branch = call.sum = dry({4, 3});
+         call.thin = {dry({4, 2}), dry({2, 3})};
+         o.run(call);
        },
-       "norm_forward: a branch and a product"},
+       "norm_forward: both a branch and a product"},
       {"a product of another width",
        [](Ops& o) {
-         o.run(op::NormForward{dry({4, 3}),
-                               {},
-                               dry({4}),
-                               dry({4}),
-                               dry({4, 3}),
-                               {},
-                               dry({3}),
-                               dry({3}),
-                               1e-5,
-                               {},
-                               {},
-                               ThinProduct{dry({4, 2}), dry({3, 2})}});
+         op::NormForward call = plain_norm();
+         call.thin = {dry({4, 2}), dry({3, 2})};
+         o.run(call);
        },
        "a product of 4 x 2 and 3 x 2, expected (4, 3) f32"},
       {"a norm before one without a product",
        [](Ops& o) {
-         op::NormForward call{dry({4, 3}), {}, dry({4}), dry({4}), dry({4, 3}), {}, dry({3}), dry({3}), 1e-5, {}, {}};
+         op::NormForward call = plain_norm();
          call.before = {dry({4}), dry({4}), dry({3}), dry({3})};
          o.run(call);
        },
-       "norm_forward: another norm before, without a product"},
-      {"a product of no gradient",
+       "norm_forward: a norm before, but no product"},
+      {"a product of an empty gradient",
        [](Ops& o) {
          op::NormBackward call{dry({4, 3}), {}, dry({3}), dry({3}), dry({4, 3}), dry({4, 3}), dry({4}), dry({4}), dry({3}), {}, {}};
          call.onward = {dry({4, 2}), dry({2, 3})};
          o.run(call);
        },
-       "norm_backward: a product of no gradient"},
+       "norm_backward: a product of dbranch, but no dbranch"},
       {"labels",
        [](Ops& o) {
          o.cross_entropy(results(), dry({4, 3}), {}, dry({4, 3}), ints({3}));
