@@ -141,7 +141,7 @@ class DropoutWords {
     for (int l = 0; l < 4; ++l) bits |= site_.mask.keeps(second.v[l]) ? 16u << l : 0u;
     return bits >> at % 4 & 15;
   }
-  // Elements index .. index + 3 times their factors.
+  // Multiplies elements index to index + 3 by their factors.
   template <class Four>
   HD void apply_four(Four& x, int64_t index) const {
     if (!site_.on()) return;

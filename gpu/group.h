@@ -7,8 +7,8 @@
 //     g.reduce(value, combine)    combines the values of all threads, result in all; every thread must reach it
 //     g.template shared<T>()      the block's shared memory, of the size given at launch
 //     Group::Strip, Group::Rows   products whose results stay in registers (strip.h); every thread must reach them
-// Bodies stride over threads and blocks, so every launch shape is right, even a block of one thread; but where a body says kAsLaunched, its
-// warps have work of their own, and blocks have the threads that it asks for. The same body runs on a
+// Bodies stride over threads and blocks, so every launch shape is right, even a block of one thread. A body with kAsLaunched is the exception:
+// each warp has work of its own, so its blocks always have the threads that it asks for. The same body runs on a
 // GPU (cuda_machine.h) and, in tests, on the CPU (tests/gpu/emulated_machine.h).
 #pragma once
 #include <algorithm>

@@ -77,7 +77,7 @@ struct NormForward {
       const auto write = [&](Four<T> a, int64_t j, bool four) {
         const Four<T> by = read_four(gamma, j, columns, four), to = centred ? read_four(beta, j, columns, four) : Four<T>{};
         for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average) * inverse * by.v[l] + to.v[l];
-        if (after.on()) DropoutWords<T>(after).apply_four(a, first + j);  // of few norms: not worth registers of all
+        if (after.on()) DropoutWords<T>(after).apply_four(a, first + j);  // few norms have it, so it holds no registers
         write_four(y + first, j, columns, four, a);
       };
       each_held<kHeld>(g, held, [&](int s, int64_t j) { write(kept[s], j, true); });
@@ -205,7 +205,7 @@ void GpuOps<M>::body(const op::NormForward& args) {
   norm(args);
 }
 
-// The product is made whole, by the library.
+// The library computes the whole product first.
 template <class M>
 void GpuOps<M>::norm_of_made(op::NormForward args) {
   by_float_type(args.x, [&](auto type) {

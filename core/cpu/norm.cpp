@@ -34,7 +34,7 @@ struct NormRow {
   T mean, rstd;
 };
 
-// Of layer norm, or where beta is null of RMS norm. x and y may be the same.
+// Layer norm, or RMS norm if beta is null. y may be x.
 template <class T>
 void normalise(int64_t columns, T* y, const T* x, NormRow<T> row, const T* gamma, const T* beta) {
   const T mean = row.mean, rstd = row.rstd;
@@ -93,7 +93,7 @@ void rms_row_backward(int64_t columns, T* dsum, T* dgamma, const T* dy, const T*
   }
 }
 
-// body(begin, end) for tiles of rows whose products are made at once.
+// Calls body(begin, end) for each tile of rows.
 template <class Body>
 void each_tile(ThreadPool& pool, int64_t rows, const Body& body) {
   constexpr int64_t kRows = ThinRows<float>::kRows;

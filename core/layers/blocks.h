@@ -89,7 +89,7 @@ class Norm final : public Remake {
   // (dx, dbranch); dbranch is empty when there was no branch.
   std::pair<Tensor, Tensor> backward(Ctx& ctx, InParts dy, bool branch, Dropout dropout,
                                      const std::optional<op::NormBackward::Onward>& onward = {});
-  void then(Dropout dropout) { after_ = dropout; }  // of y
+  void add_dropout(Dropout dropout) { after_ = dropout; }  // of y
   Tensor remake(Ctx& ctx) override;
   int depth() const override { return sums_again() ? 3 : 1; }
   std::optional<Normed> normed(Ctx& ctx) override;

@@ -159,11 +159,11 @@ ThinAttention::Heads TTAttention::enter(Ctx& ctx, Tensor x) {
   return made;
 }
 
-Tensor TTAttention::leave(Ctx& ctx, Tensor mean) { return std::move(out_.alone_->leave(ctx, out_of(ctx, std::move(mean)))[0]); }
-ThinProduct TTAttention::leave_in_parts(Ctx& ctx, Tensor mean) { return out_.alone_->leave_in_parts(ctx, out_of(ctx, std::move(mean))); }
+Tensor TTAttention::leave(Ctx& ctx, Tensor mean) { return std::move(out_.alone_->leave(ctx, output_t1(ctx, std::move(mean)))[0]); }
+ThinProduct TTAttention::leave_in_parts(Ctx& ctx, Tensor mean) { return out_.alone_->leave_in_parts(ctx, output_t1(ctx, std::move(mean))); }
 
 // The output's T1 = sum over heads of mean (Rv Lo).
-Tensor TTAttention::out_of(Ctx& ctx, Tensor mean) {
+Tensor TTAttention::output_t1(Ctx& ctx, Tensor mean) {
   TTFan& out = *out_.alone_;
   out.open(ctx);
   const int64_t columns = out.left_.size(1);
@@ -216,11 +216,13 @@ ThinAttention::Heads TTAttention::gradients(Ctx& ctx) {
 }
 
 Tensor TTAttention::finish(Ctx& ctx, Heads gradients, Tensor into) {
-  return in_.finish(ctx, back_to(ctx, std::move(gradients)), std::move(into));
+  return in_.finish(ctx, input_u1(ctx, std::move(gradients)), std::move(into));
 }
-ThinProduct TTAttention::finish_in_parts(Ctx& ctx, Heads gradients) { return in_.finish_in_parts(ctx, back_to(ctx, std::move(gradients))); }
+ThinProduct TTAttention::finish_in_parts(Ctx& ctx, Heads gradients) {
+  return in_.finish_in_parts(ctx, input_u1(ctx, std::move(gradients)));
+}
 
-Tensor TTAttention::back_to(Ctx& ctx, Heads gradients) {
+Tensor TTAttention::input_u1(Ctx& ctx, Heads gradients) {
   {
     const Heads of = std::move(gradients);  // their memory is free behind this
     ctx.ops.gemm(of_u1(0), of.queries, false, between_, true);

@@ -313,8 +313,8 @@ class TTAttention final : public ThinAttention {
   void absorbed_back(Ctx& ctx, size_t member, TTCalls& calls);
   void between_back(Ctx& ctx, size_t member, TTCalls& calls);
   Heads thin(Ctx& ctx);
-  Tensor out_of(Ctx& ctx, Tensor mean);                                                   // T1 of the output
-  Tensor back_to(Ctx& ctx, Heads gradients);                                              // U1 of the fan
+  Tensor output_t1(Ctx& ctx, Tensor mean);                                                // T1 of the output
+  Tensor input_u1(Ctx& ctx, Heads gradients);                                             // U1 of the fan
   Mat of_u1(size_t i) const;                                                              // columns of U1 that are those of T1 of q, k or v
   bool even() const { return columns(1) == width_ && columns(2) == width_; }              // keys and values are T1 of k and v as they lie
   bool stays(const Ctx& ctx) const { return ctx.keeps() || (ctx.training && grouped_); }  // what is made of halves serves another pass, too

@@ -42,7 +42,7 @@ class Embeddings final : public Remake {
                                                              ParamGroup::rest, {Init::normal, tokens.std * config.position_std})
                                      : nullptr),
         norm_("emb.norm", config.d_model, config.norm_eps, factory, norm_of(config)) {
-    norm_.then({config.dropout, factory.next_site()});
+    norm_.add_dropout({config.dropout, factory.next_site()});
   }
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) {

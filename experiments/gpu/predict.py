@@ -24,7 +24,7 @@ from pathlib import Path
 DEVICES = {"H200": (494.7, 4.8), "H100": (494.7, 3.35), "A100": (156.0, 2.039), "RTX 4090": (82.6, 1.008)}
 CALL = 7e-3  # ms, in a captured step
 # Of the tensor cores' rate: attention and the feed-forward blocks under the waist by their own times (experiments/results/2026-11-26-gpu.md).
-# Norms with their products have not run on a GPU: they are taken to be as the waist.
+# Norms with products have not run on a GPU: their share is assumed to be that of the feed-forward blocks.
 TENSOR = {"attention_forward": 0.051, "attention_backward": 0.033, "waist_activation": 0.073, "waist_activation_backward": 0.073,
           "norm_forward": 0.073, "norm_backward": 0.073}
 PRODUCTS = ("gemm", "linear", "linear_backward")

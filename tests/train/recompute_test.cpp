@@ -113,7 +113,7 @@ TEST(RecomputeConvolutions, TrainAsIfAllWereKept) {
 // and growth.
 TEST(RecomputeAttention, TrainsAsWithWholeHeads) {
   for (const char* norm : {"layer", "rms"})
-    for (const bool dense_table : {false, true}) {  // whose rows are kept, and dropped out behind their norm
+    for (const bool dense_table : {false, true}) {  // its rows are kept, and their norm has dropout
       SCOPED_TRACE(std::string(norm) + (dense_table ? ", dense table" : ""));
       RunConfig plain = scripted(text_config());
       plain.train.precision = "f64";
