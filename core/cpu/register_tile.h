@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
 
 namespace comera {
 namespace {
@@ -33,6 +36,16 @@ Vector load(const float* x) {
   return v;
 }
 void store(float* x, Vector v) { __builtin_memcpy(x, &v, sizeof v); }
+// a * b + sum, rounded once at any optimisation level: as the library's kernels do it, which the same product goes to elsewhere.
+Vector multiply_add(float a, Vector b, Vector sum) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(_mm512_set1_ps(a), b, sum);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(_mm256_set1_ps(a), b, sum);
+#else
+  return a * b + sum;
+#endif
+}
 
 constexpr int64_t kPanel = kLanes * kMaxVectors;
 
@@ -54,7 +67,7 @@ void multiply(const Tile& tile, float* out, int64_t ldo, bool add) {
     Vector from[kVectors];
     for (int v = 0; v < kVectors; ++v) from[v] = load(b + v * kLanes);
     for (int r = 0; r < kRows; ++r)
-      for (int v = 0; v < kVectors; ++v) sum[r][v] += a[r * a_row] * from[v];
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = multiply_add(a[r * a_row], from[v], sum[r][v]);
   }
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) {
