@@ -40,27 +40,54 @@ class Writer : public PathVisitor {
   void field(const char* name, std::vector<int64_t>& value, const FieldInfo&) override { (*stack_.back())[name] = value; }
 
  private:
-  void enter(const char* name) override {
+  bool enter(const char* name) override {
     (*stack_.back())[name] = Json::object();
     stack_.push_back(&(*stack_.back())[name]);
+    return true;
   }
   void leave() override { stack_.pop_back(); }
   std::vector<Json*> stack_;
 };
 
-class Lister : public PathVisitor {
+// Calls add() for each field, with its value as JSON.
+class EntryVisitor : public PathVisitor {
  public:
-  std::vector<FieldEntry> entries;
-  void field(const char* name, int64_t& value, const FieldInfo& info) override { add(name, info, "int", Json(value)); }
-  void field(const char* name, double& value, const FieldInfo& info) override { add(name, info, "number", Json(value)); }
-  void field(const char* name, bool& value, const FieldInfo& info) override { add(name, info, "bool", Json(value)); }
-  void field(const char* name, std::string& value, const FieldInfo& info) override { add(name, info, "text", Json(value)); }
-  void field(const char* name, std::vector<int64_t>& value, const FieldInfo& info) override { add(name, info, "int list", Json(value)); }
+  void field(const char* name, int64_t& value, const FieldInfo& info) override { add(name, info, "int", value); }
+  void field(const char* name, double& value, const FieldInfo& info) override { add(name, info, "number", value); }
+  void field(const char* name, bool& value, const FieldInfo& info) override { add(name, info, "bool", value); }
+  void field(const char* name, std::string& value, const FieldInfo& info) override { add(name, info, "text", value); }
+  void field(const char* name, std::vector<int64_t>& value, const FieldInfo& info) override { add(name, info, "int list", value); }
 
  private:
-  void add(const char* name, const FieldInfo& info, const char* type, const Json& value) {
-    entries.push_back({path_of(name), info, type, value.dump()});
+  virtual void add(const char* name, const FieldInfo& info, const char* type, const FieldValue& value) = 0;
+};
+
+std::string json_text(const FieldValue& value) {
+  return std::visit([](const auto& held) { return Json(held).dump(); }, value);
+}
+
+class Lister : public EntryVisitor {
+ public:
+  std::vector<FieldEntry> entries;
+
+ private:
+  void add(const char* name, const FieldInfo& info, const char* type, const FieldValue& value) override {
+    entries.push_back({path_of(name), info, type, json_text(value)});
   }
+};
+
+// Visits the groups on the way to one field alone.
+class Finder : public EntryVisitor {
+ public:
+  explicit Finder(const std::string& path) : path_(path) {}
+  std::optional<FieldEntry> found;
+
+ private:
+  void add(const char* name, const FieldInfo& info, const char* type, const FieldValue& value) override {
+    if (path_of(name) == path_) found = {path_, info, type, json_text(value)};
+  }
+  bool enter(const char*) override { return path_.starts_with(prefix_ + "."); }
+  const std::string& path_;
 };
 
 class Reader : public PathVisitor {
@@ -119,31 +146,29 @@ class Reader : public PathVisitor {
 
  private:
   struct Level {
-    const Json* json;  // null where the file does not have this group
+    const Json* json;
     std::vector<std::string> known;
   };
   const Json* find(const char* name) {
     Level& level = stack_.back();
     level.known.push_back(name);
-    if (!level.json || !level.json->is_object()) return nullptr;
     const auto it = level.json->find(name);
     return it == level.json->end() ? nullptr : &*it;
   }
-  void enter(const char* name) override {
+  // A group that the file does not have needs no visit.
+  bool enter(const char* name) override {
     // `prefix_` already holds the path of the inner group.
     Level& level = stack_.back();
     level.known.push_back(name);
     const Json* inner = nullptr;
-    if (level.json && level.json->is_object()) {
-      const auto it = level.json->find(name);
-      if (it != level.json->end()) {
-        if (it->is_object())
-          inner = &*it;
-        else
-          problems_.push_back({prefix_, "must be an object, is " + it->dump(), ""});
-      }
+    if (const auto it = level.json->find(name); it != level.json->end()) {
+      if (it->is_object())
+        inner = &*it;
+      else
+        problems_.push_back({prefix_, "must be an object, is " + it->dump(), ""});
     }
-    stack_.push_back({inner, {}});
+    if (inner) stack_.push_back({inner, {}});
+    return inner;
   }
   void leave() override {
     report_unknown();
@@ -151,7 +176,6 @@ class Reader : public PathVisitor {
   }
   void report_unknown() {
     const Level& level = stack_.back();
-    if (!level.json || !level.json->is_object()) return;
     for (const auto& item : level.json->items()) {
       if (std::find(level.known.begin(), level.known.end(), item.key()) != level.known.end()) continue;
       const std::string near = nearest_name(item.key(), level.known);
@@ -205,20 +229,18 @@ void fields_from_json(const FieldsFn& config, const Json& json, std::vector<Prob
 }
 
 void fields_set(const FieldsFn& config, const std::string& path, const std::string& text, std::vector<Problem>& problems) {
-  std::vector<std::string> paths;
-  std::string type;
-  for (const FieldEntry& entry : fields_list(config)) {
-    paths.push_back(entry.path);
-    if (entry.path == path) type = entry.type;
-  }
-  if (type.empty()) {
+  const std::optional<FieldEntry> entry = fields_find(config, path);
+  if (!entry) {
+    std::vector<std::string> paths;
+    for (const FieldEntry& known : fields_list(config)) paths.push_back(known.path);
     const std::string near = nearest_name(path, paths);
     problems.push_back({path, "is not a known setting", near.empty() ? "see: comera config show" : "did you mean '" + near + "'?"});
     return;
   }
-  Json value = type == "text" ? Json(text) : Json::parse(text, nullptr, false);
+  const bool is_text = entry->type == "text";
+  Json value = is_text ? Json(text) : Json::parse(text, nullptr, false);
   if (value.is_discarded()) value = Json(text);
-  if (type == "text" && text.size() >= 2 && text.front() == '"' && text.back() == '"') value = Json(text.substr(1, text.size() - 2));
+  if (is_text && text.size() >= 2 && text.front() == '"' && text.back() == '"') value = Json(text.substr(1, text.size() - 2));
   Json root = Json::object();
   Json* at = &root;
   std::stringstream parts(path);
@@ -235,6 +257,12 @@ std::vector<FieldEntry> fields_list(const FieldsFn& config) {
   Lister lister;
   config(lister);
   return lister.entries;
+}
+
+std::optional<FieldEntry> fields_find(const FieldsFn& config, const std::string& path) {
+  Finder finder(path);
+  config(finder);
+  return finder.found;
 }
 
 namespace {

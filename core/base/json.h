@@ -2,6 +2,7 @@
 // files; an unknown key is a problem that names the nearest known one.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ void fields_from_json(const FieldsFn& config, const Json& json, std::vector<Prob
 // `path`=`text`, as after --set. The text is JSON, or a bare word for a text field.
 void fields_set(const FieldsFn& config, const std::string& path, const std::string& text, std::vector<Problem>& problems);
 std::vector<FieldEntry> fields_list(const FieldsFn& config);
+// The entry of `path`, if there is one.
+std::optional<FieldEntry> fields_find(const FieldsFn& config, const std::string& path);
 
 // Parses JSON with comments; throws Error(config) with line and column.
 Json parse_json(const std::string& text, const std::string& source_name);

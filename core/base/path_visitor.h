@@ -12,13 +12,14 @@ class PathVisitor : public FieldVisitor {
   void nested(const char* name, const GroupInfo&, const std::function<void(FieldVisitor&)>& visit) override {
     const std::string outer = prefix_;
     prefix_ = path_of(name);
-    enter(name);
-    visit(*this);
-    leave();
+    if (enter(name)) {
+      visit(*this);
+      leave();
+    }
     prefix_ = outer;
   }
-  // Around the fields of a group; `prefix_` is its path.
-  virtual void enter(const char*) {}
+  // Around the fields of a group; `prefix_` is its path. False: none of them is visited, nor is the group left.
+  virtual bool enter(const char*) { return true; }
   virtual void leave() {}
   std::string prefix_;
 };

@@ -56,20 +56,15 @@ std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::s
     return old;
   }
   RunConfig changed = config;
-  std::string old;
-  std::vector<std::string> live;
-  bool known = false;
-  for (const FieldEntry& entry : fields_list(fields_of(changed))) {
-    if (entry.info.is_live()) live.push_back(entry.path);
-    if (entry.path != path) continue;
-    known = true;
-    old = entry.value;
-    if (!entry.info.is_live()) refuse(path, "it is fixed when a run starts", "fork the run with --set " + path + "=" + value);
-  }
-  if (!known) {
+  const std::optional<FieldEntry> entry = fields_find(fields_of(changed), path);
+  if (!entry) {
+    std::vector<std::string> live;
+    for (const FieldEntry& known : all_settings())
+      if (known.info.is_live()) live.push_back(known.path);
     const std::string near = nearest_name(path, live);
     refuse(path, "it is not a known setting", near.empty() ? "" : "did you mean '" + near + "'?");
   }
+  if (!entry->info.is_live()) refuse(path, "it is fixed when a run starts", "fork the run with --set " + path + "=" + value);
   std::vector<Problem> problems;
   fields_set(fields_of(changed), path, value, problems);
   if (!problems.empty()) refuse(path, problems.front().text);
@@ -80,7 +75,7 @@ std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::s
     if (!problems.empty()) refuse(path, "method.lora.alpha would change with it, which " + problems.front().text);
   }
   config = changed;
-  return old;
+  return entry->value;
 }
 
 }  // namespace comera
