@@ -46,7 +46,8 @@ cmake/build.sh "$preset" "${targets[@]}"
 dir=build
 [[ $preset == release ]] || dir=build/$preset
 # GCC 12's fake stack, which looks for use after return, is aligned to 32 bytes: the 64-byte vectors of core/cpu would fault.
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
+# Short call stacks of allocations, and less freed memory held back, save a tenth of the time.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0:malloc_context_size=8:quarantine_size_mb=64}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 # The program has threads of its own and uses one of OpenBLAS. The others, which OpenBLAS starts by itself, spin at first: half
