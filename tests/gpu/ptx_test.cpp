@@ -72,9 +72,9 @@ void run(const std::string& body, int threads = 64, int64_t shared_bytes = 1024,
   ptx::run(program, *k, {blocks, threads, shared_bytes, params}, allowed);
 }
 
-std::string fault_of(const std::string& body, int threads = 64, int64_t shared_bytes = 1024) {
+std::string fault_of(const std::string& body, int threads = 64, int64_t shared_bytes = 1024, int64_t blocks = 1) {
   try {
-    run(body, threads, shared_bytes);
+    run(body, threads, shared_bytes, blocks);
   } catch (const Fault& fault) {
     return fault.what();
   }
@@ -178,6 +178,22 @@ TEST(Ptx, SharedMemoryWantsABarrier) {
   run("st.shared.u32 [%r3], 0; bar.sync 0; atom.shared.add.u32 %r4, [%r2], 1; bar.sync 0; ld.shared.u32 %r5, [room]; "
       "cvt.rn.f32.u32 %f1, %r5; st.global.f32 [%rd2], %f1;");
   EXPECT_EQ(memory[3], 64);
+}
+
+// %rd3 is the address of the thread's own number, %rd2 that of the same thread in the first block.
+TEST(Ptx, ABlockUsesNothingThatAnotherOneWrites) {
+  const auto fault_of_two = [](const std::string& body) {
+    return fault_of("mov.u32 %r4, %ctaid.x; mul.wide.u32 %rd3, %r4, 256; add.s64 %rd3, %rd2, %rd3; mov.b32 %f1, 0f00000000; " + body, 64,
+                    1024, 2);
+  };
+  EXPECT_EQ(fault_of_two("ld.global.f32 %f1, [%rd3]; st.global.f32 [%rd3], %f1; ld.global.f32 %f1, [%rd3];"), "");
+  EXPECT_EQ(fault_of_two("ld.global.f32 %f1, [%rd2]; st.global.f32 [%rd3+512], %f1;"), "");
+  EXPECT_TRUE(is(fault_of_two("st.global.f32 [%rd2], %f1;"), "block 1, thread 0 writes memory that another block writes"));
+  EXPECT_TRUE(is(fault_of_two("st.global.f32 [%rd3], %f1; ld.global.f32 %f1, [%rd2];"), "reads memory that another block writes"));
+  EXPECT_TRUE(is(fault_of_two("ld.global.f32 %f1, [%rd2+256]; st.global.f32 [%rd3], %f1;"), "writes memory that another block reads"));
+  EXPECT_TRUE(is(fault_of_two("ld.global.v2.f32 {%f1, %f2}, [%rd1+8]; st.global.f32 [%rd1+12], %f1;"), "memory that another block"));
+  EXPECT_EQ(fault_of_two("st.volatile.global.f32 [%rd2], %f1; ld.volatile.global.f32 %f1, [%rd2];"), "");
+  EXPECT_TRUE(is(fault_of_two("st.volatile.global.f32 [%rd2], %f1; ld.global.f32 %f1, [%rd2+4];"), "memory that another block writes"));
 }
 
 TEST(Ptx, WhatWasNotWrittenIsNaN) {

@@ -2,16 +2,63 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "tests/gpu/ptx/actions.h"
 
 namespace comera::ptx {
 
+// Which blocks of a launch used each word of global memory. On a GPU they run in any order and at the same time, so none may use what
+// another one writes, but by atomic or volatile instructions on both sides.
+class UseByBlocks {
+ public:
+  // What is wrong with it, if anything. What is smaller than a word is not looked at.
+  const char* note(uint64_t address, int64_t bytes, int64_t block, bool writes, bool atomic) {
+    const auto self = static_cast<int32_t>(block + 1);
+    for (uint64_t word = address / 4; word < (address + static_cast<uint64_t>(bytes)) / 4; ++word) {
+      Used& used = at(word);
+      if (used.writer != 0 && used.writer != self && !(atomic && used.atomic))
+        return writes ? "writes memory that another block writes" : "reads memory that another block writes";
+      if (!writes) {
+        if (used.reader != 0 && used.reader != self) used.several_read = true;
+        used.reader = self;
+        used.atomic = atomic && (used.atomic || used.writer == 0);
+        continue;
+      }
+      if (!atomic && used.reader != 0 && (used.reader != self || used.several_read)) return "writes memory that another block reads";
+      used.writer = self, used.atomic = atomic;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Used {
+    int32_t writer = 0, reader = 0;  // the last ones, from 1
+    bool several_read = false, atomic = false;
+  };
+  static constexpr uint64_t kWords = 1024;  // of a page
+
+  Used& at(uint64_t word) {
+    const uint64_t number = word / kWords;
+    if (number != last_number_ || !last_) {
+      std::unique_ptr<Used[]>& page = pages_[number];
+      if (!page) page.reset(new Used[kWords]());
+      last_number_ = number, last_ = page.get();
+    }
+    return last_[word % kWords];
+  }
+
+  std::unordered_map<uint64_t, std::unique_ptr<Used[]>> pages_;
+  uint64_t last_number_ = 0;
+  Used* last_ = nullptr;
+};
+
 // One block while it runs: its shared memory, and who used it since when.
 class Block {
  public:
-  Block(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed, Counts* counts)
-      : program(program), kernel(kernel), launch(launch), allowed(allowed), counts(counts) {
+  // `others`: null where it is alone.
+  Block(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed, UseByBlocks* others, Counts* counts)
+      : program(program), kernel(kernel), launch(launch), allowed(allowed), others(others), counts(counts) {
     const int64_t bytes =
         launch.dynamic_shared_bytes > 0 ? kernel.dynamic_shared_at + launch.dynamic_shared_bytes : kernel.static_shared_bytes;
     // Aligned as a device has it.
@@ -74,6 +121,7 @@ class Block {
   const Kernel& kernel;
   const Launch& launch;
   const Allowed allowed;
+  UseByBlocks* const others;
   Counts* const counts;
   int64_t longest = 0;
   char* shared = nullptr;
@@ -165,6 +213,10 @@ void Warp::reach(const Instruction& i, uint32_t lanes, uint64_t* addresses, int6
           fault(i, lane,
                 std::string(writes ? "writes " : "reads ") + std::to_string(bytes) + " bytes at " + std::to_string(addresses[lane]) +
                     ", where no memory of the device is");
+      });
+    if (block_.others)
+      each([&](int lane) {
+        if (const char* what = block_.others->note(addresses[lane], bytes, block_.index, writes, atomic)) fault(i, lane, what);
       });
     return;
   }
@@ -326,7 +378,8 @@ void Warp::count(Counts& counts, bool shared, uint32_t lanes, const uint64_t* ad
 
 void run(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed, Counts* counts) {
   if (!kernel.unknown.empty()) throw Fault(kernel.name + " cannot be run here: " + kernel.unknown);
-  Block block(program, kernel, launch, allowed, counts);
+  UseByBlocks use;
+  Block block(program, kernel, launch, allowed, launch.blocks > 1 ? &use : nullptr, counts);
   for (int64_t b = 0; b < launch.blocks; ++b) block.run(b);
   if (!counts) return;
   counts->launches += 1;

@@ -1,6 +1,7 @@
 // Runs kernels of PTX on the CPU, as a GPU would: warps of 32 lanes that part at branches and meet again, barriers, shared
 // memory, lanes that exchange. What a GPU may do silently wrong ends the launch with a Fault: memory that is not there or not
-// aligned, two threads that use the same shared memory without a barrier between, a barrier that not all come to.
+// aligned, two threads that use the same shared memory without a barrier between, two blocks of which one uses what the other
+// writes, a barrier that not all come to.
 #pragma once
 #include <array>
 #include <bit>
