@@ -208,7 +208,7 @@ struct ThinNormForward : ThinNorm<kThin, 0, false> {
   }
 };
 
-// dsum, dbranch and its product u where they are not null, of dy + t r^T; and the sums over each tile of rows that give dgamma and dbeta.
+// dsum, dbranch and its product u where they are not null, of dy + t r^T; and the sums over pieces of the rows that give dgamma and dbeta.
 template <int kThin, int kOut>
 struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
   using Base = ThinNorm<kThin, kOut, true>;
@@ -216,7 +216,8 @@ struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
   static constexpr int kBlocks = 1;
   const float *dy, *x, *mean, *rstd, *gamma;  // mean serves where centred
   float *dsum, *dbranch;
-  float* partial;  // (tiles, 2, columns): dgamma and dbeta; where not centred, (tiles, columns): dgamma
+  int64_t pieces;  // of the tiles
+  float* partial;  // (pieces, 2, columns): dgamma and dbeta; where not centred, (pieces, columns): dgamma
   bool centred;    // false: RMS norm
   struct Onward {
     float* u;  // (rows, terms)
@@ -228,103 +229,109 @@ struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    using Strip = typename Group::template Strip<kChunk, false>;
-    using Out = typename Group::template Strip<kOut, false>;
-    using Rows = typename Group::Rows;
-    const WarpOf<Group> warp{g};
     const DropoutWords<float> words(site);
-    for (int64_t tile = g.block(); tile < this->tiles(); tile += g.blocks()) {
-      const int64_t first = tile * kRows;
-      Held<Strip, kHeld> gradient_held(warp, kRows), normal_held(warp, kRows);
-      Strip(&gradient)[kHeld] = gradient_held.strips, (&normal)[kHeld] = normal_held.strips;
-      Rows of_gradient(warp, kRows, 0), of_both(warp, kRows, 0);  // sums of dy gamma, and of that times the normalised x
-      this->each_chunk(g, gradient, first, [&](Strip& strip, int i, int64_t column) {
-        Strip& xhat = normal[i];
-        xhat.clear();
-        strip.each_four(
-            [&](int row, int at, int, Four<float>& d, Four<float>& z) {
-              if (first + row >= rows) return;
-              const int64_t index = (first + row) * columns + column + at;
-              const Four<float> more = four_at(dy + index), a = four_at(x + index);
-              const float average = centred ? mean[first + row] : 0.0f, inverse = rstd[first + row];
-              for (int l = 0; l < 4; ++l) {
-                d.v[l] += more.v[l];
-                z.v[l] = (a.v[l] - average) * inverse;
-              }
-              if (after.on()) DropoutWords<float>(after).apply_four(d, index);
-            },
-            xhat);
-        Strip scaled(warp, kRows);
-        scaled.clear();
-        scaled.each_four(
-            [&](int, int at, int, Four<float>& p, Four<float>& d) {
-              const Four<float> by = four_at(gamma + column + at);
-              for (int l = 0; l < 4; ++l) p.v[l] = d.v[l] * by.v[l];
-            },
-            strip);
-        if (centred) scaled.fold(of_gradient, Sum{}, [](float a, int) { return a; });
-        scaled.each_four(
-            [&](int, int, int, Four<float>& p, Four<float>& z) {
-              for (int l = 0; l < 4; ++l) p.v[l] *= z.v[l];
-            },
-            xhat);
-        scaled.fold(of_both, Sum{}, [](float a, int) { return a; });
-      });
-      add_columns(g, gradient, normal, tile);
-      float* shares = this->shares(g);
-      gradient[0].each_row(
-          [&](int row, int slot) {
-            float* own = shares + 2 * (g.thread() / kWarp * kRows + row);
-            own[0] = of_gradient[slot];
-            own[1] = of_both[slot];
-          },
-          true);
-      g.sync();
-      gradient[0].each_row([&](int row, int slot) {
-        float a = 0, b = 0;
-        for (int w = 0; w < kWarps; ++w) {
-          a += shares[2 * (w * kRows + row)];
-          b += shares[2 * (w * kRows + row) + 1];
-        }
-        of_gradient[slot] = a / static_cast<float>(columns);
-        of_both[slot] = b / static_cast<float>(columns);
-      });
-      Out u(warp, kRows);
-      u.clear();
-      UNROLL
-      for (int i = 0; i < kHeld; ++i) {
-        const int chunk = g.thread() / kWarp + i * kWarps;
-        if (i * kWarps >= this->chunks()) continue;
-        const int64_t column = int64_t{chunk} * kChunk;
-        if (onward.u && chunk < this->chunks())
-          load_transposed<kChunk, kOut, kChunk * kOut / 16>(warp, this->of_r(g), onward.r.x + column, onward.r.ld, onward.terms,
-                                                            columns - column, onward.r.fours);
-        g.sync();
-        if (chunk < this->chunks()) {
-          gradient[i].each_four(
-              [&](int row, int at, int slot, Four<float>& d, Four<float>& z) {
-                if (first + row >= rows) return;
-                const int64_t index = (first + row) * columns + column + at;
-                const Four<float> by = four_at(gamma + column + at);
-                const float inverse = rstd[first + row];
-                for (int l = 0; l < 4; ++l) d.v[l] = inverse * (d.v[l] * by.v[l] - of_gradient[slot] - z.v[l] * of_both[slot]);
-                store_four(dsum + index, d);
-                if (!dbranch) return;
-                words.apply_four(d, index);
-                store_four(dbranch + index, d);
-                for (float& e : d.v) e = tf32_of(e);
-              },
-              normal[i]);
-          if (onward.u) u.template add<kOut + 4>(gradient[i], this->of_r(g));
-        }
-        g.sync();
-      }
-      if (onward.u) add_warps(g, u, first);
-      g.sync();
+    for (int64_t piece = g.block(); piece < pieces; piece += g.blocks()) {
+      const Range range = Range{0, this->tiles()}.piece(piece, pieces);
+      for (int64_t tile = range.begin; tile < range.end; ++tile) one_tile(g, words, tile * kRows, piece, tile > range.begin);
     }
   }
 
  private:
+  // Of the rows from `first` on; `more`: others of the piece were done before.
+  template <class Group>
+  KERNEL void one_tile(Group& g, const DropoutWords<float>& words, int64_t first, int64_t piece, bool more) const {
+    using Strip = typename Group::template Strip<kChunk, false>;
+    using Out = typename Group::template Strip<kOut, false>;
+    using Rows = typename Group::Rows;
+    const WarpOf<Group> warp{g};
+    Held<Strip, kHeld> gradient_held(warp, kRows), normal_held(warp, kRows);
+    Strip(&gradient)[kHeld] = gradient_held.strips, (&normal)[kHeld] = normal_held.strips;
+    Rows of_gradient(warp, kRows, 0), of_both(warp, kRows, 0);  // sums of dy gamma, and of that times the normalised x
+    this->each_chunk(g, gradient, first, [&](Strip& strip, int i, int64_t column) {
+      Strip& xhat = normal[i];
+      xhat.clear();
+      strip.each_four(
+          [&](int row, int at, int, Four<float>& d, Four<float>& z) {
+            if (first + row >= rows) return;
+            const int64_t index = (first + row) * columns + column + at;
+            const Four<float> other = four_at(dy + index), a = four_at(x + index);
+            const float average = centred ? mean[first + row] : 0.0f, inverse = rstd[first + row];
+            for (int l = 0; l < 4; ++l) {
+              d.v[l] += other.v[l];
+              z.v[l] = (a.v[l] - average) * inverse;
+            }
+            if (after.on()) DropoutWords<float>(after).apply_four(d, index);
+          },
+          xhat);
+      Strip scaled(warp, kRows);
+      scaled.clear();
+      scaled.each_four(
+          [&](int, int at, int, Four<float>& p, Four<float>& d) {
+            const Four<float> by = four_at(gamma + column + at);
+            for (int l = 0; l < 4; ++l) p.v[l] = d.v[l] * by.v[l];
+          },
+          strip);
+      if (centred) scaled.fold(of_gradient, Sum{}, [](float a, int) { return a; });
+      scaled.each_four(
+          [&](int, int, int, Four<float>& p, Four<float>& z) {
+            for (int l = 0; l < 4; ++l) p.v[l] *= z.v[l];
+          },
+          xhat);
+      scaled.fold(of_both, Sum{}, [](float a, int) { return a; });
+    });
+    add_columns(g, gradient, normal, piece, more);
+    float* shares = this->shares(g);
+    gradient[0].each_row(
+        [&](int row, int slot) {
+          float* own = shares + 2 * (g.thread() / kWarp * kRows + row);
+          own[0] = of_gradient[slot];
+          own[1] = of_both[slot];
+        },
+        true);
+    g.sync();
+    gradient[0].each_row([&](int row, int slot) {
+      float a = 0, b = 0;
+      for (int w = 0; w < kWarps; ++w) {
+        a += shares[2 * (w * kRows + row)];
+        b += shares[2 * (w * kRows + row) + 1];
+      }
+      of_gradient[slot] = a / static_cast<float>(columns);
+      of_both[slot] = b / static_cast<float>(columns);
+    });
+    Out u(warp, kRows);
+    u.clear();
+    UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      const int chunk = g.thread() / kWarp + i * kWarps;
+      if (i * kWarps >= this->chunks()) continue;
+      const int64_t column = int64_t{chunk} * kChunk;
+      if (onward.u && chunk < this->chunks())
+        load_transposed<kChunk, kOut, kChunk * kOut / 16>(warp, this->of_r(g), onward.r.x + column, onward.r.ld, onward.terms,
+                                                          columns - column, onward.r.fours);
+      g.sync();
+      if (chunk < this->chunks()) {
+        gradient[i].each_four(
+            [&](int row, int at, int slot, Four<float>& d, Four<float>& z) {
+              if (first + row >= rows) return;
+              const int64_t index = (first + row) * columns + column + at;
+              const Four<float> by = four_at(gamma + column + at);
+              const float inverse = rstd[first + row];
+              for (int l = 0; l < 4; ++l) d.v[l] = inverse * (d.v[l] * by.v[l] - of_gradient[slot] - z.v[l] * of_both[slot]);
+              store_four(dsum + index, d);
+              if (!dbranch) return;
+              words.apply_four(d, index);
+              store_four(dbranch + index, d);
+              for (float& e : d.v) e = tf32_of(e);
+            },
+            normal[i]);
+        if (onward.u) u.template add<kOut + 4>(gradient[i], this->of_r(g));
+      }
+      g.sync();
+    }
+    if (onward.u) add_warps(g, u, first);
+    g.sync();
+  }
+
   // u of the tile: what the warps have of it, in their order.
   template <class Group, class Out>
   KERNEL void add_warps(Group& g, Out& u, int64_t first) const {
@@ -342,12 +349,12 @@ struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
       onward.u[(first + row) * onward.ld + term] = all;
     }
   }
-  // partial: for each column the sums over the tile's rows of dy times the normalised x, and of dy. A thread has a column.
+  // partial: for each column the sums over the piece's rows of dy times the normalised x, and of dy. A thread has a column.
   template <class Group, class Strip>
-  KERNEL void add_columns(Group& g, Strip (&gradient)[kHeld], Strip (&normal)[kHeld], int64_t tile) const {
+  KERNEL void add_columns(Group& g, Strip (&gradient)[kHeld], Strip (&normal)[kHeld], int64_t piece, bool more) const {
     constexpr int kTile = kChunk + 4;
     static_assert(2 * kRows * kTile <= Base::kRoom, "products of columns lie where r did");
-    float *both = this->of_r(g), *alone = both + kRows * kTile;
+    float *products = this->of_r(g), *gradients = products + kRows * kTile;
     UNROLL
     for (int i = 0; i < kHeld; ++i) {
       const int chunk = g.thread() / kWarp + i * kWarps;
@@ -357,19 +364,19 @@ struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
             [&](int row, int at, int, Four<float>& d, Four<float>& z) {
               Four<float> product;
               for (int l = 0; l < 4; ++l) product.v[l] = d.v[l] * z.v[l];
-              four_at(both + row * kTile + at) = product;
-              four_at(alone + row * kTile + at) = d;
+              four_at(products + row * kTile + at) = product;
+              four_at(gradients + row * kTile + at) = d;
             },
             normal[i]);
       g.sync();
       const int column = g.thread() % kWarp;
       if (chunk < this->chunks() && column < kChunk) {
-        float of_gamma = 0, of_beta = 0;
+        float* to = partial + piece * (centred ? 2 : 1) * columns + chunk * kChunk + column;
+        float of_gamma = more ? to[0] : 0, of_beta = more && centred ? to[columns] : 0;
         for (int row = 0; row < kRows; ++row) {
-          of_gamma += both[row * kTile + column];
-          of_beta += alone[row * kTile + column];
+          of_gamma += products[row * kTile + column];
+          of_beta += gradients[row * kTile + column];
         }
-        float* to = partial + tile * (centred ? 2 : 1) * columns + chunk * kChunk + column;
         to[0] = of_gamma;
         if (centred) to[columns] = of_beta;
       }
@@ -416,9 +423,9 @@ void thin_norm(Machine& machine, const op::NormForward& args) {
 template <int kThin, int kOut, class Machine>
 void thin_norm(Machine& machine, const op::NormBackward& args) {
   using Body = ThinNormBackward<kThin, kOut>;
-  const int64_t rows = args.dy.size(0), columns = args.dy.size(1), tiles = ceil_div(rows, Body::kRows);
+  const int64_t rows = args.dy.size(0), columns = args.dy.size(1), pieces = std::min(ceil_div(rows, Body::kRows), kMostRowPieces);
   const bool centred{args.mean};
-  float* partial = machine.template scratch<float>(tiles * (centred ? 2 : 1) * columns);
+  float* partial = machine.template scratch<float>(pieces * (centred ? 2 : 1) * columns);
   typename Body::Onward onward = {};
   if (const auto& o = args.onward) onward = {o->u.data<float>(), o->u.ld, static_cast<int>(o->r.rows), ThinMatrix(o->r)};
   const Body body{{rows, columns, static_cast<int>(args.thin->t.cols), ThinMatrix(args.thin->t), ThinMatrix(args.thin->r)},
@@ -429,22 +436,24 @@ void thin_norm(Machine& machine, const op::NormBackward& args) {
                   floats_of(args.gamma),
                   floats_of(args.dsum),
                   floats_of(args.dbranch),
+                  pieces,
                   partial,
                   centred,
                   onward,
                   DropoutSite<float>(args.dropout, args.step, args.dy.count()),
                   DropoutSite<float>(args.after, args.step, args.dy.count())};
-  machine.launch({std::min(tiles, kMostBlocks), Body::kThreads, Body::kShared}, body);
+  machine.launch({std::min(pieces, kMostBlocks), Body::kThreads, Body::kShared}, body);
   if (centred)
-    fold_columns<float>(machine, columns, tiles, partial, {floats_of(args.dgamma), floats_of(args.dbeta)});
+    fold_columns<float>(machine, columns, pieces, partial, {floats_of(args.dgamma), floats_of(args.dbeta)});
   else
-    fold_columns<float>(machine, columns, tiles, partial, {floats_of(args.dgamma)});
+    fold_columns<float>(machine, columns, pieces, partial, {floats_of(args.dgamma)});
 }
 
 // True: done by the kernels above.
 template <class Machine>
 bool thin_norm_in_strips(Machine& machine, const op::NormForward& args) {
   const Tensor none, &scale = args.before ? args.before->gamma : none, &shift = args.before ? args.before->beta : none;
+  if (args.thin && args.thin->transpose_r) return false;
   if (!thin_in_strips(machine, args.thin, 64, args.x, {args.x, args.y, args.sum, args.gamma, args.beta, scale, shift})) return false;
   if (args.thin->t.cols <= 32)
     thin_norm<32>(machine, args);
@@ -454,7 +463,7 @@ bool thin_norm_in_strips(Machine& machine, const op::NormForward& args) {
 }
 template <class Machine>
 bool thin_norm_in_strips(Machine& machine, const op::NormBackward& args) {
-  if ((args.onward && args.onward->r.rows > 64) ||
+  if ((args.thin && !args.thin->transpose_r) || (args.onward && args.onward->r.rows > 64) ||
       !thin_in_strips(machine, args.thin, 96, args.dy, {args.dy, args.sum, args.dsum, args.dbranch, args.gamma}))
     return false;
   const bool short_out = !args.onward || args.onward->r.rows <= 32;
