@@ -52,7 +52,10 @@ void NormBackward::check() const {
   }
   check_shape(name, "rstd", rstd, rows, dy.dtype());
   check_shape(name, "gamma", gamma, columns, dy.dtype());
-  if (thin) thin->check(name, dy);
+  if (thin) {
+    thin->check(name, dy);
+    CHECK(!dsum.raw() || dsum.raw() != sum.raw(), name << ": dsum over the sum, with a product");
+  }
   if (onward) {
     CHECK(dbranch, name << ": a product of dbranch, but no dbranch");
     ThinProduct{onward->u, onward->r}.check(name, dy);

@@ -9,7 +9,7 @@ namespace op {
 
 // sum = x + dropout(branch); y = (sum - mean) * rstd * gamma + beta. x, branch, sum, y (T, D); mean, rstd (T).
 // `branch` empty: plain norm, sum is not written and may be empty. `mean` and `beta` empty: RMS norm, y = sum * rstd * gamma with
-// rstd = 1 / sqrt(mean(sum^2) + eps). `sum` may be `branch`, and y may be x.
+// rstd = 1 / sqrt(mean(sum^2) + eps). `sum` may be `branch` or, without `thin`, x; y may be x.
 // thin: the branch is this product; `branch` is then empty, and `sum` may be. before, only together with thin: x is the sum inside an
 // earlier norm, whose output is computed from it and takes its place. after: dropout of y.
 struct NormForward {
@@ -28,7 +28,8 @@ struct NormForward {
   Dropout after = {};
   static void tensors(auto& a, auto& see) {
     see.in_place(a.y);
-    if (a.branch || a.thin) see.in_place(a.sum);
+    if (a.thin) see.out(a.sum);
+    if (a.branch) see.in_place(a.sum);
     see.out(a.mean, a.rstd);
     see.in(a.x, a.branch, a.gamma, a.beta);
     if (a.thin) ThinProduct::tensors(*a.thin, see);
@@ -41,8 +42,8 @@ struct NormForward {
 
 // dsum (T, D) = gradient of sum (= of x); dbranch = dropout(dsum), not written when empty; dgamma, dbeta (D) "=".
 // `mean` and `dbeta` empty: of RMS norm. dsum may be dy, and dbranch the sum.
-// thin: the gradient of y is dy + this product. after: as in forward. onward: a product of dbranch, with which backward of the branch
-// begins.
+// thin: the gradient of y is dy + this product; dsum is then not the sum. after: as in forward. onward: a product of dbranch, with which
+// backward of the branch begins.
 struct NormBackward {
   static constexpr const char* name = "norm_backward";
   static constexpr bool large_workspace = true;

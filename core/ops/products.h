@@ -23,8 +23,8 @@ struct GemmArgs {
   double flops() const { return 2.0 * static_cast<double>(c.rows) * static_cast<double>(c.cols) * static_cast<double>(terms()); }
 };
 
-// The product t r with a short inner side A: t (T, A), r (A, D); or t r^T with r (D, A). An op that takes it computes it row by row and
-// never stores it whole.
+// The product t r with a short inner side A: t (T, A), r (A, D); or t r^T with r (D, A). An op that takes it computes it row by row where
+// it can, without storing it whole.
 struct ThinProduct {
   Mat t, r;
   bool transpose_r = false;

@@ -53,7 +53,7 @@ class Traffic : public SeesTensors<Traffic> {
   void check_no_alias(const Use& a, const Use& b) const {
     if (a.end <= b.begin || b.end <= a.begin || !(a.writes() || b.writes())) return;
     const Use &y = a.writes() ? a : b, &x = a.writes() ? b : a;
-    if (y.role == Role::in_place && !x.writes() && y.begin == x.begin) return;
+    if (y.role == Role::in_place && !x.writes() && y.begin == x.begin && y.end == x.end) return;
     CHECK(false, op_ << ": output " << ops_check::text(*y.tensor) << " overlaps " << (x.writes() ? "output " : "input ")
                      << ops_check::text(*x.tensor));
   }

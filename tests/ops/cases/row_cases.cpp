@@ -55,6 +55,8 @@ void add_norms(std::vector<Case>& cases) {
     int64_t rows, columns, rank;
     double dropout;
     bool sum, before;
+    bool branch = true;   // backward of a branch, too
+    bool turned = false;  // r the other way round
   };
   for (const Thin& c : {Thin{1, 4, 1, 0, true, false},
                         {3, 31, 5, 0.2, false, true},
@@ -62,6 +64,8 @@ void add_norms(std::vector<Case>& cases) {
                         {40, 768, 31, 0.1, true, false},
                         {33, 768, 64, 0, false, true},
                         {17, 1028, 70, 0.1, false, false},
+                        {35, 768, 30, 0.1, true, false, false},
+                        {18, 96, 7, 0.1, true, false, true, true},
                         {0, 4, 3, 0.3, true, false}})
     for (const bool rms : {false, true})
       add_case(cases, (rms ? "rms_norm_of_product_" : "norm_of_product_") + Shape{c.rows, c.columns, c.rank}.text(),
@@ -79,7 +83,12 @@ void add_norms(std::vector<Case>& cases) {
                  const int64_t ld = c.rank + 3;  // columns of wider matrices
                  const auto columns = [&](const Shape& of, uint32_t seed) { return Mat(r.in(uniform<T>(of, seed))).columns(2, c.rank); };
                  op::NormForward forward{y, sum, mean, rstd, x, {}, gamma, beta, 1e-5, {c.dropout, 9}, step};
-                 forward.thin = {columns({c.rows, ld}, 6), Mat(r.in(uniform<T>({c.rank, c.columns + 4}, 7))).columns(0, c.columns)};
+                 // r as (rank, columns), or turned
+                 const auto factor = [&](uint32_t seed, int64_t first, bool turned) {
+                   return turned ? columns({c.columns, ld}, seed)
+                                 : Mat(r.in(uniform<T>({c.rank, c.columns + 4}, seed))).columns(first, c.columns);
+                 };
+                 forward.thin = {columns({c.rows, ld}, 6), factor(7, 0, c.turned), c.turned};
                  if (c.before)
                    forward.before = {some_in({c.rows}, 10), r.in(uniform<T>({c.rows}, 11, 0.5, 1.5)),
                                      r.in(uniform<T>({c.columns}, 12, 0.5, 1.5)), some_in({c.columns}, 13)};
@@ -87,7 +96,7 @@ void add_norms(std::vector<Case>& cases) {
                  r.ops().run(forward);
                  const Tensor dy = r.in(uniform<T>(shape, 5)), kept = r.in(uniform<T>(shape, 14));
                  op::NormBackward backward{r.out<T>(shape, near),
-                                           r.out<T>(shape, near),
+                                           c.branch ? r.out<T>(shape, near) : Tensor(),
                                            r.out<T>({c.columns}, near * 4),
                                            some_out({c.columns}, near * 4),
                                            dy,
@@ -97,10 +106,10 @@ void add_norms(std::vector<Case>& cases) {
                                            gamma,
                                            {c.dropout, 9},
                                            step};
-                 if (c.sum) backward.thin = {columns({c.rows, ld}, 8), columns({c.columns, ld}, 9), true};
+                 if (c.sum) backward.thin = {columns({c.rows, ld}, 8), factor(9, 1, !c.turned), !c.turned};
                  backward.after = after;
-                 backward.onward = {Mat(r.out(uniform<T>({c.rows, ld}, 17), near * 10)).columns(1, c.rank),
-                                    Mat(r.in(uniform<T>({c.rank, c.columns + 4}, 18))).columns(4, c.columns)};
+                 if (c.branch)
+                   backward.onward = {Mat(r.out(uniform<T>({c.rows, ld}, 17), near * 10)).columns(1, c.rank), factor(18, 4, false)};
                  r.ops().run(backward);
                });
   for (const int64_t columns : {33, 768, 8200})  // the sum in place of the branch, y in that of x
