@@ -185,7 +185,7 @@ class GpuOps final : public Ops {
   void gate_back(Activation kind, const Tensor& dx, const Tensor& dgate, const Tensor& dy, const Tensor& x, const Tensor& gate);
   void broadcast(const Tensor& y, const Tensor& row);
   void norm(const op::NormForward& args);  // norm.h: without a product
-  void norm_of_made(op::NormForward args);
+  void norm_of_whole_product(op::NormForward args);
   void norm_back(const op::NormBackward& args);
   struct WaistCalls;  // waist.h
 

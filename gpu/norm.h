@@ -201,13 +201,13 @@ template <class M>
 void GpuOps<M>::body(const op::NormForward& args) {
   begin(args, args.x.shape());
   if (thin_norm_in_strips(machine_, args)) return;
-  if (args.thin) return norm_of_made(args);
+  if (args.thin) return norm_of_whole_product(args);
   norm(args);
 }
 
 // The library computes the whole product first.
 template <class M>
-void GpuOps<M>::norm_of_made(op::NormForward args) {
+void GpuOps<M>::norm_of_whole_product(op::NormForward args) {
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
     const int64_t rows = args.x.size(0), columns = args.x.size(1);

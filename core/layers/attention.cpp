@@ -115,9 +115,9 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
 }
 
 InParts SelfAttention::backward_in_parts(Ctx& ctx, InParts dy, Tensor into) {
-  if (!thin_) return backward(ctx, together(ctx, std::move(dy)), std::move(into));
+  if (!thin_) return backward(ctx, sum_of_parts(ctx, std::move(dy)), std::move(into));
   CHECK(lse_, "backward of attention without its forward");
-  return {std::move(into), in_and_out_.thin->finish_in_parts(ctx, gradients_of(ctx, together(ctx, std::move(dy))))};
+  return {std::move(into), in_and_out_.thin->finish_in_parts(ctx, gradients_of(ctx, sum_of_parts(ctx, std::move(dy))))};
 }
 
 ThinAttention::Heads SelfAttention::gradients_of(Ctx& ctx, Tensor dy) {

@@ -17,7 +17,7 @@ class Chain final : public Layer {
   void add(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override {
-    return together(ctx, backward_in_parts(ctx, std::move(dy), std::move(into)));
+    return sum_of_parts(ctx, backward_in_parts(ctx, std::move(dy), std::move(into)));
   }
   InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) override;
 
@@ -31,7 +31,7 @@ class Checkpointed final : public Layer {
   explicit Checkpointed(std::unique_ptr<Layer> block) : block_(std::move(block)) {}
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override {
-    return together(ctx, backward_in_parts(ctx, std::move(dy), std::move(into)));
+    return sum_of_parts(ctx, backward_in_parts(ctx, std::move(dy), std::move(into)));
   }
   InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) override;
 
@@ -92,7 +92,7 @@ class Norm final : public Remake {
   void add_dropout(Dropout dropout) { after_ = dropout; }  // of y
   Tensor remake(Ctx& ctx) override;
   int depth() const override { return sums_again() ? 3 : 1; }
-  std::optional<Normed> normed(Ctx& ctx) override;
+  std::optional<NormOfKept> norm_of_kept(Ctx& ctx) override;
 
  private:
   // The sum as backward needs it, and y (T, D) where asked for.
@@ -129,7 +129,7 @@ class ResidualNorm final : public Layer {
                NormKind kind = NormKind::layer);
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override {
-    return together(ctx, backward_in_parts(ctx, std::move(dy), std::move(into)));
+    return sum_of_parts(ctx, backward_in_parts(ctx, std::move(dy), std::move(into)));
   }
   InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) override;
 

@@ -2,7 +2,7 @@
 
 namespace comera {
 
-Tensor together(Ctx& ctx, InParts x) {
+Tensor sum_of_parts(Ctx& ctx, InParts x) {
   if (!x.thin) return std::move(x.whole);
   const ThinProduct& p = *x.thin;
   const bool adds{x.whole};
@@ -66,7 +66,7 @@ InParts ResidualNorm::backward_in_parts(Ctx& ctx, InParts dy, Tensor into) {
   onward.reset();                                                                    // so that the block can free it
   InParts dx = block_->backward_in_parts(ctx, std::move(dbranch), std::move(dsum));  // the two paths meet without a pass of their own
   if (!into) return dx;
-  ctx.ops.add(into, into, together(ctx, std::move(dx)));
+  ctx.ops.add(into, into, sum_of_parts(ctx, std::move(dx)));
   return into;
 }
 

@@ -56,7 +56,7 @@ struct InParts {
   std::optional<ThinProduct> thin;
 };
 // Adds the parts up, in place of `whole` if there is one.
-Tensor together(Ctx& ctx, InParts x);
+Tensor sum_of_parts(Ctx& ctx, InParts x);
 
 class Layer {
  public:
@@ -69,7 +69,7 @@ class Layer {
   // The same for a layer that leaves a product to the reader of y or dx, or that takes one as part of dy.
   virtual InParts forward_in_parts(Ctx& ctx, Tensor x) { return forward(ctx, std::move(x)); }
   virtual InParts backward_in_parts(Ctx& ctx, InParts dy, Tensor into = {}) {
-    return backward(ctx, together(ctx, std::move(dy)), std::move(into));
+    return backward(ctx, sum_of_parts(ctx, std::move(dy)), std::move(into));
   }
   // If backward begins with a product of dy and a thin matrix: room for the result, and the matrix. The caller, who computes dy, then
   // computes this product too, before backward_in_parts().

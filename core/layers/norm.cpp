@@ -70,32 +70,32 @@ Tensor Norm::load_sum(Ctx& ctx, Tensor* y) {
   return sum;
 }
 
-// The sum and y overwrite what was recomputed for this call alone.
+// Without a product the sum and y overwrite what was recomputed for this call alone.
 Tensor Norm::make_sum(Ctx& ctx, Tensor* y) {
   CHECK(x_.maker && (thin_ || branch_.maker), "the parts of a norm's sum were kept");
   Parts parts;
   parts.thin = thin_;
-  std::optional<Normed> normed;
-  if (thin_) normed = x_.maker->normed(ctx);
-  if (normed) {
-    parts.x = std::move(normed->sum);
-    parts.before = std::move(normed->norm);
+  std::optional<NormOfKept> kept;
+  if (thin_) kept = x_.maker->norm_of_kept(ctx);
+  if (kept) {
+    parts.x = std::move(kept->sum);
+    parts.before = std::move(kept->norm);
   } else {
     parts.x = ctx.stash.load(ctx, slot_, x_);
   }
   if (!thin_) parts.branch = ctx.stash.load(ctx, slot_, branch_);
   const int64_t tokens = parts.x.size(0);
   Tensor sum = thin_ ? ctx.temp(parts.x.shape(), "norm input again") : parts.branch;
-  const Tensor to = normed ? ctx.temp(sum.shape(), "norm again") : parts.x;
+  const Tensor to = kept ? ctx.temp(sum.shape(), "norm again") : parts.x;
   const Tensor mean = beta_ ? ctx.temp({tokens}, "norm mean") : Tensor(), rstd = ctx.temp({tokens}, "norm rstd");
   run(ctx, to, sum, mean, rstd, parts, dropout_);
   if (y) *y = to;
   return sum;
 }
 
-std::optional<Remake::Normed> Norm::normed(Ctx& ctx) {
+std::optional<Remake::NormOfKept> Norm::norm_of_kept(Ctx& ctx) {
   if (!ctx.stash.exact() || sums_again() || !sum_.exact || after_.probability > 0) return std::nullopt;
-  return Normed{sum_.exact, {mean_, rstd_, gamma_.value, beta()}};
+  return NormOfKept{sum_.exact, {mean_, rstd_, gamma_.value, beta()}};
 }
 
 Tensor Norm::remake(Ctx& ctx) {
@@ -110,7 +110,7 @@ std::pair<Tensor, Tensor> Norm::backward(Ctx& ctx, InParts dy, bool branch, Drop
   const Tensor sum = load_sum(ctx, nullptr);
   sum_ = x_ = branch_ = {};
   thin_.reset();
-  if (!dy.whole) dy = together(ctx, std::move(dy));
+  if (!dy.whole) dy = sum_of_parts(ctx, std::move(dy));
   Tensor dsum = ctx.in_place_of(dy.whole, "dnorm");
   Tensor dbranch = branch ? ctx.in_place_of(sum, "dbranch") : Tensor();
   Tensor dgamma = grad_room(ctx, gamma_), dbeta = beta_ ? grad_room(ctx, *beta_) : Tensor();

@@ -23,11 +23,11 @@ class Remake {
   virtual Tensor remake(Ctx& ctx) = 0;  // the caller's alone: it may write into it
   virtual int depth() const = 0;        // products and norms between its output and the kept tensors
   // If its output is the norm of a tensor that is kept exactly: that tensor, which the caller must not write to, and the norm.
-  struct Normed {
+  struct NormOfKept {
     Tensor sum;
     op::NormForward::Before norm;
   };
-  virtual std::optional<Normed> normed(Ctx& ctx) { return std::nullopt; }
+  virtual std::optional<NormOfKept> norm_of_kept(Ctx& ctx) { return std::nullopt; }
 };
 
 // `product`: x is needed for a product d^T x alone, with a gradient d of the same rows. So some rows can stand for all.

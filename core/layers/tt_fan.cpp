@@ -79,6 +79,7 @@ TensorList TTFan::leave(Ctx& ctx, Tensor t1) {
 }
 
 ThinProduct TTFan::leave_in_parts(Ctx& ctx, Tensor t1) {
+  u1_ = {};  // of a step that was broken off
   TTLinear& layer = *layers_[0];
   layer.merged_.hold(std::move(t1), 0);
   const ThinProduct y{layer.merged_.input(), layer.merged_.right(layer.matrix_)};
@@ -103,6 +104,7 @@ Tensor TTFan::backward(Ctx& ctx, TensorList dy, Tensor into) {
 }
 
 op::NormBackward::Onward TTFan::begin_turn(Ctx& ctx, int64_t tokens) {
+  CHECK(left_, "backward of a TT layer without its forward");
   u1_ = ctx.temp({tokens, left_.size(1)}, "tt u1");
   return {u1_, layers_[0]->merged_.right(layers_[0]->matrix_).top(left_.size(1))};
 }

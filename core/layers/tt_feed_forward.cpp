@@ -63,8 +63,8 @@ Tensor TTFeedForward::backward(Ctx& ctx, Tensor dy, Tensor into) {
 }
 
 InParts TTFeedForward::backward_in_parts(Ctx& ctx, InParts dy, Tensor into) {
-  if (!fused_) return backward(ctx, together(ctx, std::move(dy)), std::move(into));
-  return {std::move(into), in_.finish_in_parts(ctx, turn(ctx, together(ctx, std::move(dy))))};
+  if (!fused_) return backward(ctx, sum_of_parts(ctx, std::move(dy)), std::move(into));
+  return {std::move(into), in_.finish_in_parts(ctx, turn(ctx, sum_of_parts(ctx, std::move(dy))))};
 }
 
 Tensor TTFeedForward::turn(Ctx& ctx, Tensor dy) {
