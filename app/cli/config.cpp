@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "app/cli/cli.h"
+#include "core/base/json.h"
 #include "core/base/path_visitor.h"
 #include "core/config/config.h"
 #include "core/config/renamed_settings.h"
@@ -111,7 +112,7 @@ int explain(const Context& context, const std::string& asked) {
                 {"title", info.title},
                 {"unit", info.unit},
                 {"type", setting->type},
-                {"built_in", Json::parse(setting->value)},
+                {"built_in", parse_valid_json(setting->value)},
                 {"range", range_of(info)},
                 {"live", info.is_live()},
                 {"meaning", info.help},

@@ -19,6 +19,7 @@
 #include "app/cli/jobs.h"
 #include "app/cli/sweep_slurm.h"
 #include "core/base/draw.h"
+#include "core/base/json.h"
 #include "core/base/paths.h"
 #include "core/comm/mpi.h"
 #include "core/session/duel.h"
@@ -103,7 +104,7 @@ SweepPlan plan_of(const SweepOptions& options, const std::string& file) {
 
 Json settings_json(const SweepSettings& settings) {
   Json json = Json::object();
-  for (const auto& [path, value] : settings) json[path] = Json::parse(value);
+  for (const auto& [path, value] : settings) json[path] = parse_valid_json(value);
   return json;
 }
 
@@ -116,7 +117,7 @@ std::vector<std::string> short_names(const Sweep& sweep) {
 std::vector<std::string> cells_of(const SweepSettings& settings) {
   std::vector<std::string> cells;
   for (const auto& [path, value] : settings) {
-    const Json json = Json::parse(value);
+    const Json json = parse_valid_json(value);
     cells.push_back(json.is_string() ? json.get<std::string>() : value);
   }
   return cells;
@@ -349,7 +350,7 @@ class Training {
   }
 
   void take(const JobEnd& end, const std::string& place, const std::string& name) {
-    const Json document = Json::parse(end.output, nullptr, false);
+    const Json document = try_parse_json(end.output);
     const bool is_read = document.is_object();
     std::string run;
     if (is_read && document.contains("run")) run = document["run"].get<std::string>();

@@ -238,7 +238,7 @@ void fields_set(const FieldsFn& config, const std::string& path, const std::stri
     return;
   }
   const bool is_text = entry->type == "text";
-  Json value = is_text ? Json(text) : Json::parse(text, nullptr, false);
+  Json value = is_text ? Json(text) : try_parse_json(text);
   if (value.is_discarded()) value = Json(text);
   if (is_text && text.size() >= 2 && text.front() == '"' && text.back() == '"') value = Json(text.substr(1, text.size() - 2));
   Json root = Json::object();
@@ -309,6 +309,9 @@ Any parse_as(const std::string& text, const std::string& source_name, const char
 }
 
 }  // namespace
+
+Json parse_valid_json(std::string_view text) { return Json::parse(text); }
+Json try_parse_json(std::string_view text) { return Json::parse(text, nullptr, false); }
 
 Json parse_json(const std::string& text, const std::string& source_name) {
   return parse_as<Json>(text, source_name, "compare with: comera config show");

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/fields.h"
@@ -27,6 +28,10 @@ void fields_set(const FieldsFn& config, const std::string& path, const std::stri
 std::vector<FieldEntry> fields_list(const FieldsFn& config);
 // The entry of `path`, if there is one.
 std::optional<FieldEntry> fields_find(const FieldsFn& config, const std::string& path);
+
+// JSON without comments. The library's parser is a template, which these compile once, and not in every file that calls it.
+Json parse_valid_json(std::string_view text);  // throws nlohmann::json::parse_error
+Json try_parse_json(std::string_view text);    // is_discarded() where the text is not JSON
 
 // Parses JSON with comments; throws Error(config) with line and column.
 Json parse_json(const std::string& text, const std::string& source_name);

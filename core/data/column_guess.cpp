@@ -7,6 +7,7 @@
 
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/data/text_lines.h"
 
 namespace comera {
@@ -56,7 +57,7 @@ bool TextLayout::cells_of(std::string_view row, std::vector<std::string>& cells)
     std::string why;
     return csv_cells(row, separator_, cells, why) && cells.size() == names_.size();
   }
-  const auto json = nlohmann::ordered_json::parse(row, nullptr, false);
+  const auto json = try_parse_json(row);
   if (!json.is_object()) return false;
   cells.clear();
   for (const std::string& name : names_) {

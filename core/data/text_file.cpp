@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/data/packed_file.h"
 #include "core/data/parquet.h"
 #include "core/data/sha256.h"
@@ -165,7 +166,7 @@ bool TextFile::open(const std::string& packed, const std::string& key) {
   if (magic != std::string_view(head.magic, sizeof head.magic) || key != std::string_view(head.key, sizeof head.key) || head.bytes < 0 ||
       static_cast<size_t>(head.bytes) > content.size() || text_sum(content, none) != head.sum)
     return false;
-  const auto left_out = nlohmann::json::parse(content.substr(static_cast<size_t>(head.bytes)), nullptr, false);
+  const auto left_out = try_parse_json(content.substr(static_cast<size_t>(head.bytes)));
   if (!left_out.is_object()) return false;
   for (const auto& [name, type] : left_out.items()) left_out_[name] = type.is_string() ? type.get<std::string>() : std::string();
   bytes_ = content.substr(0, static_cast<size_t>(head.bytes));

@@ -5,6 +5,7 @@
 
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 
 namespace comera {
 namespace {
@@ -71,7 +72,7 @@ TextLayout::TextLayout(const std::string& name, std::string_view bytes, std::nul
   const std::string_view first_line = line_at(bytes, first_row_);
   json_ = first_line.starts_with("{");
   if (json_) {
-    const Json row = Json::parse(first_line, nullptr, false);
+    const Json row = try_parse_json(first_line);
     if (!row.is_object())
       throw Error(ErrorCode::config, name + ":1: not a JSON object", "the line cannot be parsed",
                   "one JSON object a line, or a TSV with a header line");
@@ -145,7 +146,7 @@ bool TextLayout::parse_cells(std::string_view row, TextFields& out, std::string&
 }
 
 bool TextLayout::parse_json_line(std::string_view line, TextFields& out, std::string& why) const {
-  const Json row = Json::parse(line, nullptr, false);
+  const Json row = try_parse_json(line);
   if (!row.is_object()) {
     why = "it is not a JSON object";
     return false;

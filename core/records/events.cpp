@@ -1,5 +1,7 @@
 #include "core/records/events.h"
 
+#include "core/base/json.h"
+
 namespace comera {
 namespace {
 
@@ -52,7 +54,7 @@ Event read_event(const Json& body) {
 
 template <class Event>
 Event read_event(const std::string& body) {
-  return read_event<Event>(Json::parse(body, nullptr, false));
+  return read_event<Event>(try_parse_json(body));
 }
 
 #define E(Event)                          \

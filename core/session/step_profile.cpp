@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
+
 namespace comera {
 namespace {
 
@@ -26,7 +28,7 @@ Json StepProfile::to_json() const {
 }
 
 StepProfile StepProfile::read(const std::string& body, int64_t step) try {
-  const Json json = Json::parse(body);
+  const Json json = parse_valid_json(body);
   StepProfile out;
   out.step = step;
   out.steps = json.value("steps", int64_t{0});

@@ -263,12 +263,12 @@ std::string draw(const SweepRange& range, uint64_t seed, uint64_t index) {
 }
 
 std::string set_text(const std::string& path, const std::string& value) {
-  const Json json = Json::parse(value);
+  const Json json = parse_valid_json(value);
   return path + "=" + (path == "method" ? json.get<std::string>() : value);
 }
 
 std::string unquoted(const std::string& value) {
-  const Json json = Json::parse(value);
+  const Json json = parse_valid_json(value);
   return json.is_string() ? json.get<std::string>() : value;
 }
 

@@ -24,7 +24,7 @@ std::optional<int64_t> extended_to(const std::vector<EventRow>& events) {
   for (const EventRow& event : events)
     if (const auto change = change_of(event.step, event.kind, event.body)) {
       if (change->path != "train.steps") return std::nullopt;
-      steps = Json::parse(change->value).get<int64_t>();
+      steps = parse_valid_json(change->value).get<int64_t>();
     }
   return steps;
 }

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/paths.h"
 #include "core/store/run_ops.h"
 #include "core/store/tfevents.h"
@@ -64,7 +65,7 @@ void export_wide(const RunReader& reader, const std::vector<std::string>& ids, s
 
 // A text that should be JSON, as JSON; else as a text.
 Json json_or_text(const std::string& text) {
-  Json json = Json::parse(text, nullptr, false);
+  Json json = try_parse_json(text);
   return json.is_discarded() ? Json(text) : json;
 }
 

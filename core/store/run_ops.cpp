@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/store/process.h"
 
 namespace comera {
@@ -182,7 +183,7 @@ std::string tags_text(const std::vector<std::string>& tags) { return Json(tags).
 std::vector<std::string> tags_of(const std::string& text) {
   std::vector<std::string> tags;
   if (text == "[]") return tags;  // of most runs in a long list
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = try_parse_json(text);
   if (json.is_array())
     for (const Json& tag : json)
       if (tag.is_string()) tags.push_back(tag);

@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/store/process.h"
 #include "core/store/rescue.h"
 
@@ -37,7 +38,7 @@ struct Merged {
 
 Json header_of(std::istream& file) {
   std::string line;
-  const Json header = std::getline(file, line) ? Json::parse(line, nullptr, false) : Json();
+  const Json header = std::getline(file, line) ? try_parse_json(line) : Json();
   return header.is_object() && header.contains("token") ? header : Json();
 }
 
@@ -60,7 +61,7 @@ Merged merge_file(Database& db, const std::string& path) {
     if (file.eof()) break;  // no line end: the writer was killed in the middle of it
     std::optional<RunOp> op;
     try {
-      op = op_from_json(Json::parse(line), names);
+      op = op_from_json(parse_valid_json(line), names);
     } catch (const nlohmann::json::exception&) {
       ++merged.damaged;
       continue;
@@ -171,7 +172,7 @@ bool Spill::create_in(const std::string& folder) {
     return false;
   }
   ::flock(file.handle, LOCK_EX | LOCK_NB);
-  Json header = Json::parse(header_);
+  Json header = parse_valid_json(header_);
   header["token"] = random_text(16);
   header["begun"] = now_s();
   if (write(file, json_line(header))) {

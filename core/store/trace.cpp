@@ -80,8 +80,7 @@ void export_trace(const RunReader& reader, const std::string& id, std::ostream& 
   const std::vector<EventRow> events = reader.events(id);
   std::map<int64_t, Json> profiles;  // by their last step
   for (const EventRow& event : events)
-    if (Json body = event.kind == "profile" ? Json::parse(event.body, nullptr, false) : Json(); body.is_object())
-      profiles[event.step] = std::move(body);
+    if (Json body = event.kind == "profile" ? try_parse_json(event.body) : Json(); body.is_object()) profiles[event.step] = std::move(body);
   TraceFile file(out, run);
   double end = 0;  // of the step before
   const auto add = [&](int64_t step, double wall_time, double ms, const Json& args) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/data/tokenizer.h"
 
 namespace comera {
@@ -51,7 +52,7 @@ std::string TextWriter::write(const std::string& prompt, int64_t count, const Sa
 }
 
 std::string readable(const std::string& text) {
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  return parse_valid_json(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
 }  // namespace comera

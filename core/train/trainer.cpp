@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/config/renamed_settings.h"
 #include "core/records/events.h"
 #include "core/train/batch_fit.h"
@@ -144,8 +145,8 @@ void Trainer::edit(const std::string& given_path, const std::string& value) {
   average();
   method.know(state_.step);
   const std::string old = method.edit(config_, path, value);
-  const Json parsed = Json::parse(value, nullptr, false);
-  tell(state_.step + 1, EditEvent{path, value, Json::parse(old, nullptr, false), parsed.is_discarded() ? Json(value) : parsed});
+  const Json parsed = try_parse_json(value);
+  tell(state_.step + 1, EditEvent{path, value, try_parse_json(old), parsed.is_discarded() ? Json(value) : parsed});
   method.after_edit();
   method_changes_ = !same_values(method_wanted(config_), engine_.config().method);
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/base/json.h"
 #include "core/data/datasets.h"
 #include "tests/data/support.h"
 
@@ -53,7 +54,7 @@ class GetData : public testing::Test {
         std::system(("PATH=" + quoted("bin") + ":$PATH python3 '" + test::kAssets + "/data/get_data.py' --json --out " + quoted("data") +
                      " --cache " + quoted("cache") + " " + arguments + " > '" + out + "' 2> " + quoted("stderr"))
                         .c_str());
-    return {WEXITSTATUS(status), nlohmann::json::parse(test::read_file(out), nullptr, false)};
+    return {WEXITSTATUS(status), try_parse_json(test::read_file(out))};
   }
   int calls() const { return static_cast<int>(fs::exists(folder_ / "calls") ? test::read_file(folder_ / "calls").size() / 5 : 0); }
 

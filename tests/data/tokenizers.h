@@ -17,7 +17,7 @@ inline std::filesystem::path tokenizers() {
   return std::filesystem::path(given ? given : COMERA_SOURCE_DIR "/tests/golden_models") / "tokenizers";
 }
 
-inline Json tokenizer_json(const std::string& name) { return Json::parse(std::ifstream(tokenizers() / name / "tokenizer.json")); }
+inline Json tokenizer_json(const std::string& name) { return read_json_file(tokenizers() / name / "tokenizer.json"); }
 
 inline std::shared_ptr<const Tokenizer> published(const std::string& name) { return open_tokenizer((tokenizers() / name).string()); }
 

@@ -144,7 +144,7 @@ TEST(Plateau, TheWarmUpEndsWithTheHundredthLoss) {
 TEST(Plateau, TheStateIsWhole) {
   PlateauState a;
   for (int step = 0; step < 150; ++step) a.update(1.0 / (1 + step));
-  PlateauState b = PlateauState::from_json(Json::parse(a.to_json().dump()));
+  PlateauState b = PlateauState::from_json(parse_valid_json(a.to_json().dump()));
   for (int step = 0; step < 1500; ++step) {
     a.update(0.01);
     b.update(0.01);

@@ -36,7 +36,7 @@ struct GoldenDlrm {
   }
   static ModelConfig config_of(const std::filesystem::path& folder) {
     std::ifstream in(folder / "config.json");
-    const Json json = Json::parse(in);
+    const Json json = parse_valid_json(in);
     ModelConfig config;
     config.kind = "dlrm";
     config.task = "binary";

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/session/reproduce.h"
 #include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
@@ -73,7 +74,7 @@ TEST(Replaced, WhatCameAfterTheStepBecomesARunOfItsOwn) {
   const auto events = reader.events(id);
   const auto resumed = std::find_if(events.begin(), events.end(), [](const EventRow& event) { return event.kind == "resume"; });
   ASSERT_NE(resumed, events.end());
-  EXPECT_EQ(nlohmann::json::parse(resumed->body).value("replaced", ""), kept);
+  EXPECT_EQ(parse_valid_json(resumed->body).value("replaced", ""), kept);
 
   // Each has its own checkpoints, of which every one is there.
   for (const std::string& of : {id, kept}) {

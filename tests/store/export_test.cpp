@@ -157,7 +157,7 @@ TEST(Export, JsonLines) {
   std::istringstream lines(out.str());
   std::string line, types;
   while (std::getline(lines, line)) {
-    const auto json = nlohmann::json::parse(line);
+    const auto json = parse_valid_json(line);
     EXPECT_EQ(json.at("run"), id);
     types += json.at("type").get<std::string>() + " ";
     if (json.at("type") == "run") {

@@ -8,6 +8,7 @@
 #include "app/studio/parts/named_items.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/shown_run/step_times.h"
+#include "core/base/json.h"
 #include "core/store/run_writer.h"
 #include "tests/studio/stage.h"
 
@@ -199,7 +200,7 @@ TEST_F(ProfileOfAStore, ATraceOfTheRunIsWritten) {
   const std::string told = ui().toasts.back().text, path = told.substr(std::string("Written: ").size());
   EXPECT_EQ(path, (folder_ / "out" / (id + ".trace.json")).string()) << told;
   std::ifstream file(path);
-  EXPECT_GE(nlohmann::json::parse(file)["traceEvents"].size(), 20u);
+  EXPECT_GE(parse_valid_json(file)["traceEvents"].size(), 20u);
 }
 
 TEST(Controls, HoldAtTheTargetIsALiveSwitch) {

@@ -202,7 +202,7 @@ TEST_F(SavedLayouts, ADamagedFileIsKept) {
 
 // A tree in which a panel has no place, as of a program that had fewer: it is with the first.
 TEST_F(SavedLayouts, APanelThatIsNewHasAPlace) {
-  const auto layout = layout_from_json(Json::parse(
+  const auto layout = layout_from_json(parse_valid_json(
       R"({"name": "old", "docked": {"split": "under", "share": 0.7, "parts": [{"panels": ["metrics"], "front": "metrics"},
           {"panels": ["ranks"], "front": "ranks"}]}, "closed": [], "floating": []})"));
   ASSERT_TRUE(layout);

@@ -89,7 +89,7 @@ TEST(Auc, MonotonicChangesOfTheLogitsChangeNothing) {
 
 // scikit-learn's roc_auc_score and log_loss (tests/golden/auc_logloss.json): scores are probabilities, log-losses are in double.
 TEST(Binary, ScoresAreThoseOfScikitLearn) {
-  const Json cases = Json::parse(std::ifstream(std::string(COMERA_SOURCE_DIR) + "/tests/golden/auc_logloss.json"));
+  const Json cases = read_json_file(std::string(COMERA_SOURCE_DIR) + "/tests/golden/auc_logloss.json");
   int compared = 0;
   for (const Json& each : cases) {
     SCOPED_TRACE(each.at("name").get<std::string>());

@@ -1,5 +1,6 @@
 // Recommendation models in whole runs: steps against facebookresearch/dlrm (tests/golden_models, or $COMERA_GOLDEN_MODELS), gradients of
 // rows, memory as planned.
+#include "core/base/json.h"
 #include "tests/models/golden_dlrm.h"
 #include "tests/train/course.h"
 
@@ -26,7 +27,8 @@ void check_steps(const GoldenDlrm& golden, const Published& published, const std
   engine.allocate();
   for (const auto& [ours, theirs] : golden.names()) from_host(*device, *engine.params().find(ours), golden.weights.values(theirs));
   StepScalars scalars;
-  scalars.learning_rate[static_cast<int>(ParamGroup::rest)] = Json::parse(golden.file.metadata().at("learning_rate")).at(published.name);
+  scalars.learning_rate[static_cast<int>(ParamGroup::rest)] =
+      parse_valid_json(golden.file.metadata().at("learning_rate")).at(published.name);
   for (int64_t step = 1; step <= 3; ++step) {
     const GoldenClicks clicks = golden.batch(step - 1);
     Batch batch;

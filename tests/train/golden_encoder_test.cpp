@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/engine.h"
 #include "tests/layers/golden.h"
@@ -16,7 +17,7 @@ namespace {
 class Golden {
  public:
   explicit Golden(const std::string& path) : file(path) {}
-  Json setting(const std::string& name) const { return Json::parse(file.metadata().at(name)); }
+  Json setting(const std::string& name) const { return parse_valid_json(file.metadata().at(name)); }
   TTOptions options(const std::string& modes, const std::string& ranks) const {
     const std::vector<int64_t> all = setting(modes).get<std::vector<int64_t>>();
     const long half = static_cast<long>(all.size() / 2);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/models/huggingface.h"
 #include "core/train/model_import.h"
 #include "tests/data/damaged.h"
@@ -63,7 +64,7 @@ int64_t most_memory_kib() {
 std::string another_value(const std::string& good, std::mt19937_64& random) {
   const Json values[] = {0,         1, 2, 3, 7, -1, 64, 1000000000, 0.5, 1e300, "x", nullptr, true, false, Json::array(), Json::object(),
                          {{"a", 1}}};
-  Json config = Json::parse(good);
+  Json config = parse_valid_json(good);
   for (size_t times = 1 + random() % 2; times > 0; --times)
     std::next(config.begin(), static_cast<long>(random() % config.size())).value() = values[random() % std::size(values)];
   return config.dump();
@@ -96,7 +97,7 @@ TEST(HostileFolder, DamagedFilesAreAnErrorOrAModel) {
 TEST(HostileFolder, DamagedIndexesAreAnErrorOrAModel) {
   const Parts good("gpt2");
   Json map = Json::object();
-  const Json header = Json::parse(good.header);
+  const Json header = parse_valid_json(good.header);
   for (const auto& [name, entry] : header.items())
     if (name != "__metadata__") map[name] = "a.safetensors";
   const std::string index = Json{{"metadata", {{"total_size", 1}}}, {"weight_map", map}}.dump();
@@ -114,7 +115,7 @@ TEST(HostileFolder, DamagedIndexesAreAnErrorOrAModel) {
 // One setting of config.json is another value.
 std::string with(const Parts& good, const std::string& key, const Json& value) {
   const Folder folder;
-  Json config = Json::parse(good.config);
+  Json config = parse_valid_json(good.config);
   config[key] = value;
   folder.write("config.json", config.dump());
   folder.write("model.safetensors", good.weights);
@@ -162,7 +163,7 @@ TEST(HostileFolder, FilesThatCannotBe) {
   has(of(nested, good.weights), "nested too deeply");
   has(of(good.config, with_length(std::string(100000, '['), "")), "is not a sound safetensors file");
   has(of("[1]", good.weights), "not an object");
-  Json whole = Json::parse(good.header);
+  Json whole = parse_valid_json(good.header);
   for (const char* name : {"wte.weight", "transformer.wte.weight"})
     if (whole.contains(name)) whole[name]["dtype"] = "I32";
   has(of(good.config, with_length(whole.dump(), good.tensors)), "is of type I32");
@@ -192,7 +193,7 @@ TEST(Folder, ANewHeadIsDrawnAndTheRestIsTheFolders) {
 // What AutoModel.save_pretrained writes: names without their first word, no head.
 TEST(Folder, ABaseModelIsReadWithANewHead) {
   const Parts good("bert_classifier");
-  Json header = Json::parse(good.header), base = Json::object();
+  Json header = parse_valid_json(good.header), base = Json::object();
   for (const auto& [name, entry] : header.items())
     if (!name.starts_with("classifier")) base[name.starts_with("bert.") ? name.substr(5) : name] = entry;
   // The classifier's bytes would be a hole: they become one tensor that older files have, too.
@@ -204,7 +205,7 @@ TEST(Folder, ABaseModelIsReadWithANewHead) {
     }
   EXPECT_EQ(rest, 2);
   const Folder folder;
-  Json config = Json::parse(good.config);
+  Json config = parse_valid_json(good.config);
   config["architectures"] = {"BertModel"};
   folder.write("config.json", config.dump());
   folder.write("model.safetensors", with_length(base.dump(), good.tensors));

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "tests/train/small_runs.h"
 
 namespace comera::test {
@@ -41,11 +42,11 @@ ComeraState a_comera_state() {
 Json json_of(const ComeraState& state) {
   Json json = a_state().to_json();
   state.save(json);
-  return Json::parse(json.dump());
+  return parse_valid_json(json.dump());
 }
 
 TEST(TrainState, ComesBackWhole) {
-  const TrainState read = TrainState::from_json(Json::parse(a_state().to_json().dump()));
+  const TrainState read = TrainState::from_json(parse_valid_json(a_state().to_json().dump()));
   EXPECT_EQ(read.step, 41);
   EXPECT_EQ(read.cursor, 987);
   EXPECT_EQ(read.best_loss, 0.25);

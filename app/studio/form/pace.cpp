@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/session/bench.h"
 #include "core/store/query.h"
 #include "core/train/forecast.h"
@@ -43,7 +44,7 @@ Pace find_pace(const PaceQuestion& question) {
     const QueryTable table = query_store(
         question.store, "SELECT id, name, device, step_ms, config FROM runs WHERE step_ms > 0 ORDER BY created DESC", kMostRuns);
     for (const auto& row : table.rows) {
-      const Json config = Json::parse(row[4].text, nullptr, false);
+      const Json config = try_parse_json(row[4].text);
       if (!config.is_object() || shape_of(config) != wanted) continue;
       pace.run = row[0].text;
       pace.name = row[1].text;

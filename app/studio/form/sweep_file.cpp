@@ -7,6 +7,7 @@
 
 #include "app/studio/form/new_run.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/config/named_methods.h"
 
 namespace comera::studio {
@@ -66,7 +67,7 @@ std::set<std::string> set_by_methods(const RunConfig& config, const std::vector<
   const FieldValues before = field_values(config);
   for (const std::string& method : methods) {
     RunConfig changed = config;
-    set_method(changed.method, Json::parse(method).get<std::string>());
+    set_method(changed.method, parse_valid_json(method).get<std::string>());
     for (const auto& [path, value] : field_values(changed))
       if (before.at(path) != value) paths.insert(path);
   }
@@ -95,7 +96,7 @@ Json shared_settings(const NewRun& form) {
 
 Json list_of(const ValueList& list) {
   Json values = Json::array();
-  for (const std::string& value : list.values) values.push_back(Json::parse(value));
+  for (const std::string& value : list.values) values.push_back(parse_valid_json(value));
   return values;
 }
 

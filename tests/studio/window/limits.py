@@ -96,6 +96,7 @@ class Limits(WindowTest):
         studio.miss("run:r-000010")
         self.assertRegex(studio.see(r"run:r-00\d+"), r"run:r-000[1-9]\d\d|run:r-0000[3-9]\d")
         studio.key("ctrl+f")
+        studio.see("tip:Words match.*")  # of the box, once it takes what is typed
         studio.type("499")
         studio.see("run:r-000499")
         studio.see("run:r-001499")
