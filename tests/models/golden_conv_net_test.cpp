@@ -1,6 +1,5 @@
 // A network of convolutions, norms and pooling against torch.nn (tests/golden_models/conv_net, or that of $COMERA_GOLDEN_MODELS):
 // logits, loss and gradients with running and with batch statistics, and steps of SGD. config.json lists its layers.
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -35,8 +34,7 @@ struct GoldenDlrm {
     return std::filesystem::path(given ? given : COMERA_SOURCE_DIR "/tests/golden_models") / "dlrm_dot";
   }
   static ModelConfig config_of(const std::filesystem::path& folder) {
-    std::ifstream in(folder / "config.json");
-    const Json json = parse_valid_json(in);
+    const Json json = read_json_file(folder / "config.json");
     ModelConfig config;
     config.kind = "dlrm";
     config.task = "binary";

@@ -1,7 +1,6 @@
 // Times of steps: what is recorded, what is asked for, and what is said when there is nothing.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "app/studio/panels.h"
@@ -199,8 +198,7 @@ TEST_F(ProfileOfAStore, ATraceOfTheRunIsWritten) {
   ASSERT_TRUE(until([&] { return !ui().toasts.empty(); }));
   const std::string told = ui().toasts.back().text, path = told.substr(std::string("Written: ").size());
   EXPECT_EQ(path, (folder_ / "out" / (id + ".trace.json")).string()) << told;
-  std::ifstream file(path);
-  EXPECT_GE(parse_valid_json(file)["traceEvents"].size(), 20u);
+  EXPECT_GE(read_json_file(path)["traceEvents"].size(), 20u);
 }
 
 TEST(Controls, HoldAtTheTargetIsALiveSwitch) {

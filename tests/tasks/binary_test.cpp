@@ -1,6 +1,5 @@
 // AUC, log-loss and accuracy of binary classification.
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 

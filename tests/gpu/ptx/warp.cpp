@@ -379,7 +379,7 @@ void Warp::count(Counts& counts, bool shared, uint32_t lanes, const uint64_t* ad
 void run(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed, Counts* counts) {
   if (!kernel.unknown.empty()) throw Fault(kernel.name + " cannot be run here: " + kernel.unknown);
   UseByBlocks use;
-  Block block(program, kernel, launch, allowed, launch.blocks > 1 ? &use : nullptr, counts);
+  Block block(program, kernel, launch, allowed, launch.watch_blocks && launch.blocks > 1 ? &use : nullptr, counts);
   for (int64_t b = 0; b < launch.blocks; ++b) block.run(b);
   if (!counts) return;
   counts->launches += 1;

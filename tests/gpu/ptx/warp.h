@@ -24,6 +24,7 @@ struct Launch {
   int threads = 1;
   int64_t dynamic_shared_bytes = 0;
   const char* params = nullptr;  // as the kernel lays them out
+  bool watch_blocks = true;      // for what they use of each other's memory
 };
 
 // Whether [address, address + bytes) may be touched by a kernel.
