@@ -1,5 +1,6 @@
 // Attention and the waist's activation where products are rounded: tiles go to the tensor cores in TF32, and everything else stays exact.
 #include "core/ops/small_floats.h"
+#include "gpu/column_sums.h"
 #include "tests/gpu/emulated_machine.h"
 #include "tests/ops/cases/cases.h"
 
@@ -231,6 +232,17 @@ TEST(RoundedAttention, IsOfFloatsInRunsThatRound) {
   wide.set_products(Products::tf32);
   attention<float>(wide, {6, 1, 600, 0, false});  // no tile of sixteen rows of it fits
   for (EmulatedDevice* device : {&exact, &doubles, &wide}) EXPECT_EQ(device->machine().strips, 0);
+}
+
+// More tiles of 16 rows than pieces, so that a piece has several. Without a product of dbranch nothing is rounded.
+TEST(CudaStrips, AddTheTilesOfAPiece) {
+  const CudaStatus status = cuda_status();
+  if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
+  const auto device = open_device("cuda:0"), cpu = open_cpu_device(1);
+  device->set_products(Products::tf32);
+  const ThinNorm sizes{16 * gpu::kMostRowPieces + 500, 32, 4, 5, 0, false, false, false, 0.1};
+  const auto results = thin_norm<float>(*device, sizes), expected = thin_norm<float>(*cpu, sizes);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(relative_difference(results[i], expected[i]), 1e-5) << i;
 }
 
 // On a device tensor cores add in another order than the emulation and cut what they align, which turns a rounding of the next
