@@ -194,6 +194,8 @@ TEST(Ptx, ABlockUsesNothingThatAnotherOneWrites) {
   EXPECT_TRUE(is(fault_of_two("ld.global.v2.f32 {%f1, %f2}, [%rd1+8]; st.global.f32 [%rd1+12], %f1;"), "memory that another block"));
   EXPECT_EQ(fault_of_two("st.volatile.global.f32 [%rd2], %f1; ld.volatile.global.f32 %f1, [%rd2];"), "");
   EXPECT_TRUE(is(fault_of_two("st.volatile.global.f32 [%rd2], %f1; ld.global.f32 %f1, [%rd2+4];"), "memory that another block writes"));
+  EXPECT_TRUE(
+      is(fault_of_two("ld.global.f32 %f1, [%rd2+256]; st.volatile.global.f32 [%rd3], %f1;"), "writes memory that another block reads"));
 }
 
 TEST(Ptx, WhatWasNotWrittenIsNaN) {

@@ -9,32 +9,34 @@
 namespace comera::ptx {
 
 // Which blocks of a launch used each word of global memory. On a GPU they run in any order and at the same time, so none may use what
-// another one writes, but by atomic or volatile instructions on both sides.
+// another one writes, unless all of them use atomic or volatile instructions.
 class UseByBlocks {
  public:
-  // What is wrong with it, if anything. What is smaller than a word is not looked at.
+  // The fault, or null. Accesses of less than a word are ignored.
   const char* note(uint64_t address, int64_t bytes, int64_t block, bool writes, bool atomic) {
     const auto self = static_cast<int32_t>(block + 1);
     for (uint64_t word = address / 4; word < (address + static_cast<uint64_t>(bytes)) / 4; ++word) {
       Used& used = at(word);
-      if (used.writer != 0 && used.writer != self && !(atomic && used.atomic))
+      used.all_atomic = used.all_atomic && atomic;
+      const bool others_wrote = used.writer != 0 && used.writer != self;
+      const bool others_read = used.several_read || (used.reader != 0 && used.reader != self);
+      if (!used.all_atomic && others_wrote)
         return writes ? "writes memory that another block writes" : "reads memory that another block writes";
-      if (!writes) {
-        if (used.reader != 0 && used.reader != self) used.several_read = true;
+      if (!used.all_atomic && others_read && writes) return "writes memory that another block reads";
+      if (writes) {
+        used.writer = self;
+      } else {
+        used.several_read = others_read;
         used.reader = self;
-        used.atomic = atomic && (used.atomic || used.writer == 0);
-        continue;
       }
-      if (!atomic && used.reader != 0 && (used.reader != self || used.several_read)) return "writes memory that another block reads";
-      used.writer = self, used.atomic = atomic;
     }
     return nullptr;
   }
 
  private:
   struct Used {
-    int32_t writer = 0, reader = 0;  // the last ones, from 1
-    bool several_read = false, atomic = false;
+    int32_t writer = 0, reader = 0;  // the last ones, from 1; 0: none
+    bool several_read = false, all_atomic = true;
   };
   static constexpr uint64_t kWords = 1024;  // of a page
 
@@ -56,7 +58,7 @@ class UseByBlocks {
 // One block while it runs: its shared memory, and who used it since when.
 class Block {
  public:
-  // `others`: null where it is alone.
+  // `others`: null: not watched.
   Block(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed, UseByBlocks* others, Counts* counts)
       : program(program), kernel(kernel), launch(launch), allowed(allowed), others(others), counts(counts) {
     const int64_t bytes =
