@@ -76,7 +76,7 @@ class Lister : public EntryVisitor {
   }
 };
 
-// Visits the groups on the way to one field alone.
+// Visits only the groups on the path of one field.
 class Finder : public EntryVisitor {
  public:
   explicit Finder(const std::string& path) : path_(path) {}
@@ -155,7 +155,7 @@ class Reader : public PathVisitor {
     const auto it = level.json->find(name);
     return it == level.json->end() ? nullptr : &*it;
   }
-  // A group that the file does not have needs no visit.
+  // Groups that the file does not have are skipped.
   bool enter(const char* name) override {
     // `prefix_` already holds the path of the inner group.
     Level& level = stack_.back();

@@ -29,7 +29,7 @@ std::vector<FieldEntry> fields_list(const FieldsFn& config);
 // The entry of `path`, if there is one.
 std::optional<FieldEntry> fields_find(const FieldsFn& config, const std::string& path);
 
-// JSON without comments. The library's parser is a template, which these compile once, and not in every file that calls it.
+// JSON without comments. Call these and not Json::parse, a large template that every file would compile again.
 Json parse_valid_json(std::string_view text);  // throws nlohmann::json::parse_error
 Json try_parse_json(std::string_view text);    // is_discarded() where the text is not JSON
 

@@ -18,7 +18,7 @@ class PathVisitor : public FieldVisitor {
     }
     prefix_ = outer;
   }
-  // Around the fields of a group; `prefix_` is its path. False: none of them is visited, nor is the group left.
+  // Around the fields of a group; `prefix_` is its path. enter() returns false to skip the fields; leave() is not called then.
   virtual bool enter(const char*) { return true; }
   virtual void leave() {}
   std::string prefix_;

@@ -36,7 +36,7 @@ Vector load(const float* x) {
   return v;
 }
 void store(float* x, Vector v) { __builtin_memcpy(x, &v, sizeof v); }
-// a * b + sum, rounded once at any optimisation level: as the library's kernels do it, which the same product goes to elsewhere.
+// a * b + sum with one rounding at any optimisation level, as in OpenBLAS, which computes the same products for other shapes.
 Vector multiply_add(float a, Vector b, Vector sum) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(_mm512_set1_ps(a), b, sum);

@@ -42,8 +42,8 @@ struct NormForward {
 
 // dsum (T, D) = gradient of sum (= of x); dbranch = dropout(dsum), not written when empty; dgamma, dbeta (D) "=".
 // `mean` and `dbeta` empty: of RMS norm. dsum may be dy, and dbranch the sum.
-// thin: the gradient of y is dy + this product; dsum is then not the sum. after: as in forward. onward: a product of dbranch, with which
-// backward of the branch begins.
+// thin: the gradient of y is dy + this product; dsum must not be the sum then. after: as in forward. onward: a product of dbranch, with
+// which backward of the branch begins.
 struct NormBackward {
   static constexpr const char* name = "norm_backward";
   static constexpr bool large_workspace = true;
