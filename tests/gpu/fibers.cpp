@@ -1,19 +1,12 @@
 #include "tests/gpu/fibers.h"
 
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include <algorithm>
 #include <string>
 
 #include "core/base/error.h"
-
-// The address sanitizer must be told of every change of stack.
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#else
-static void __sanitizer_start_switch_fiber(void**, const void*, size_t) {}
-static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
-#endif
 
 namespace comera::test {
 namespace {
@@ -27,29 +20,34 @@ Fibers::~Fibers() {
   for (const auto& fiber : fibers_) munmap(fiber->stack, kStackBytes);
 }
 
+// Begun once; then it waits for a body to run, runs it, and waits again.
 void Fibers::entry() {
-  Fibers& all = *running;
-  __sanitizer_finish_switch_fiber(nullptr, &all.caller_stack_, &all.caller_stack_bytes_);
-  (*all.body_)(all.now_);
-  all.fibers_[static_cast<size_t>(all.now_)]->done = true;
-  all.switch_back(true);
+  for (;;) {
+    Fibers& all = *running;
+    (*all.body_)(all.now_);
+    all.fibers_[static_cast<size_t>(all.now_)]->done = true;
+    all.switch_back();
+  }
 }
 
+// By jumps, since swapcontext() asks the kernel for the mask of signals each time.
 void Fibers::switch_to(Fiber& fiber) {
-  void* fake_stack = nullptr;
-  __sanitizer_start_switch_fiber(&fake_stack, fiber.stack, kStackBytes);
-  swapcontext(&caller_, &fiber.context);
-  __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
+  if (_setjmp(caller_) != 0) return;
+  if (fiber.begun) _longjmp(fiber.place, 1);
+  fiber.begun = true;
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack = {fiber.stack, 0, kStackBytes};
+  context.uc_link = nullptr;
+  makecontext(&context, &Fibers::entry, 0);
+  setcontext(&context);
 }
 
-void Fibers::switch_back(bool for_good) {
-  Fiber& fiber = *fibers_[static_cast<size_t>(now_)];
-  __sanitizer_start_switch_fiber(for_good ? nullptr : &fiber.fake_stack, caller_stack_, caller_stack_bytes_);
-  swapcontext(&fiber.context, &caller_);
-  __sanitizer_finish_switch_fiber(fiber.fake_stack, &caller_stack_, &caller_stack_bytes_);
+void Fibers::switch_back() {
+  if (_setjmp(fibers_[static_cast<size_t>(now_)]->place) == 0) _longjmp(caller_, 1);
 }
 
-void Fibers::barrier() { switch_back(false); }
+void Fibers::barrier() { switch_back(); }
 
 void Fibers::run(int count, bool descending, const std::function<void(int)>& body) {
   while (static_cast<int>(fibers_.size()) < count) {
@@ -62,11 +60,8 @@ void Fibers::run(int count, bool descending, const std::function<void(int)>& bod
   running = this;
   for (int i = 0; i < count; ++i) {
     Fiber& fiber = *fibers_[static_cast<size_t>(i)];
-    getcontext(&fiber.context);
-    fiber.context.uc_stack = {fiber.stack, 0, kStackBytes};
-    fiber.context.uc_link = nullptr;
+    if (!fiber.done) fiber.begun = false;  // left behind at a barrier
     fiber.done = false;
-    makecontext(&fiber.context, &Fibers::entry, 0);
   }
   for (int left = count; left > 0;) {
     const int before = left;

@@ -1,7 +1,7 @@
 // Threads of a block as fibers: one after another on the calling thread, each until its next barrier. So a barrier that
 // is missing shows as a result that depends on the order, and one that not all reach is found.
 #pragma once
-#include <ucontext.h>
+#include <setjmp.h>
 
 #include <functional>
 #include <memory>
@@ -23,19 +23,17 @@ class Fibers {
 
  private:
   struct Fiber {
-    ucontext_t context;
+    jmp_buf place;  // where it goes on
     void* stack = nullptr;
+    bool begun = false;  // it has a place
     bool done = true;
-    void* fake_stack = nullptr;  // of the address sanitizer
   };
   static void entry();
   void switch_to(Fiber& fiber);
-  void switch_back(bool for_good);
+  void switch_back();
 
   std::vector<std::unique_ptr<Fiber>> fibers_;
-  ucontext_t caller_;
-  const void* caller_stack_ = nullptr;
-  size_t caller_stack_bytes_ = 0;
+  jmp_buf caller_;
   const std::function<void(int)>* body_ = nullptr;
   int now_ = 0;
 };
