@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/cpu/blas.h"
 #include "core/ops/small_floats.h"
 #include "tests/gpu/ptx/nccl.h"
 #include "tests/gpu/ptx/runtime.h"
@@ -133,23 +135,18 @@ void multiply(const Desc& desc, const Layout& a, const Layout& b, const Layout& 
   const std::vector<T> right = copy_of<T>(b_data, b, s.k, s.n, desc.b == CUBLAS_OP_T, desc.compute);
   T scale = 1;
   if (desc.scale_a) scale = static_cast<T>(*desc.scale_a * *desc.scale_b);
-  std::vector<T> sum(static_cast<size_t>(s.m));
+  std::vector<T> sums(static_cast<size_t>(s.m * s.n));  // (n, m) by rows
+  comera::blas::gemm(false, false, s.n, s.m, s.k, T{1}, right.data(), s.k, left.data(), s.m, T{0}, sums.data(), s.m);
   for (int64_t column = 0; column < s.n; ++column) {
-    std::fill(sum.begin(), sum.end(), T{0});
-    T of_b = 0;
-    for (int64_t term = 0; term < s.k; ++term) {
-      const T x = right[static_cast<size_t>(column * s.k + term)];
-      const T* terms = left.data() + term * s.m;
-      of_b += x;
-      for (int64_t row = 0; row < s.m; ++row) sum[static_cast<size_t>(row)] = std::fma(terms[row], x, sum[static_cast<size_t>(row)]);
-    }
+    const T* sum = sums.data() + column * s.m;
     T* out = static_cast<T*>(d_data) + column * d.ld;
     for (int64_t row = 0; row < s.m; ++row) {
       const T before = beta == T{0} ? T{0} : beta * out[row];
       const T bias = desc.epilogue == CUBLASLT_EPILOGUE_BIAS ? static_cast<const T*>(desc.vector)[row] : T{0};
-      out[row] = alpha * scale * sum[static_cast<size_t>(row)] + before + bias;
+      out[row] = alpha * scale * sum[row] + before + bias;
     }
-    if (desc.epilogue == CUBLASLT_EPILOGUE_BGRADB) static_cast<T*>(desc.vector)[column] = of_b;
+    if (desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
+      static_cast<T*>(desc.vector)[column] = std::accumulate(right.begin() + column * s.k, right.begin() + (column + 1) * s.k, T{0});
   }
 }
 

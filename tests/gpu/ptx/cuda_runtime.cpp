@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -200,13 +201,13 @@ struct Binary {
   std::unique_ptr<comera::ptx::Program> program;
 };
 struct Function {
-  Binary* binary;
+  Binary* binary = nullptr;
   std::string name;
   int64_t most_shared = 48 << 10;
   bool loaded = false;
-  int watched = 0;  // launches whose blocks were watched: enough for the shapes of all op cases, and not each step of a long run
+  std::map<std::array<size_t, 3>, int> watched;  // launches whose threads and blocks were watched, by blocks, threads, shared bytes
 };
-constexpr int kMostWatched = 200;
+constexpr int kMostWatched = 8;  // of a shape: not each step of a long run
 std::map<const void*, Function>& functions() {  // filled before main()
   static std::map<const void*, Function> all;
   return all;
@@ -297,7 +298,8 @@ void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
 void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*, int*) {
-  functions()[host] = {reinterpret_cast<Binary*>(handle), name};
+  Function& function = functions()[host];
+  function.binary = reinterpret_cast<Binary*>(handle), function.name = name;
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, CUstream_st* stream) {
@@ -331,7 +333,7 @@ cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arg
   auto params = std::make_shared<std::vector<char>>(static_cast<size_t>(kernel->param_bytes));
   for (size_t k = 0; k < kernel->params.size(); ++k)
     std::memcpy(params->data() + kernel->params[k].offset, args[k], static_cast<size_t>(kernel->params[k].bytes));
-  const bool watch = !Table::get() && ++function.watched <= kMostWatched;
+  const bool watch = !Table::get() && ++function.watched[{size_t{grid.x}, size_t{block.x}, shared}] <= kMostWatched;
   return note(comera::ptx::enqueue(stream, [&program, kernel, grid, block, shared, params, watch] {
     comera::ptx::run(program, *kernel, {grid.x, static_cast<int>(block.x), static_cast<int64_t>(shared), params->data(), watch}, allowed,
                      Table::get() ? Table::get()->of(kernel->name) : nullptr);

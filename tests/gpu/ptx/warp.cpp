@@ -235,7 +235,7 @@ void Warp::reach(const Instruction& i, uint32_t lanes, uint64_t* addresses, int6
                    : local ? "local memory"
                            : "parameters"));
     });
-  if (shared) {
+  if (shared && block_.launch.watch) {
     uint32_t noted = lanes;
     if (first == last && !writes) noted &= 1u << std::countr_zero(lanes) | 1u << (31 - std::countl_zero(lanes));  // two stand for all
     for (; noted != 0; noted &= noted - 1) {
@@ -356,20 +356,27 @@ void Warp::run() {
 void Warp::count(Counts& counts, bool shared, uint32_t lanes, const uint64_t* addresses, int64_t bytes) const {
   std::array<uint64_t, kLanes> at{};  // without those that are there already
   size_t used = 0;
+  bool rising = true;
   for (uint32_t l = lanes; l != 0; l &= l - 1) {
     const uint64_t address = addresses[std::countr_zero(l)];
-    if (std::find(at.begin(), at.begin() + used, address) == at.begin() + used) at[used++] = address;
+    if (used > 0 && address == at[used - 1]) continue;
+    rising = rising && (used == 0 || address > at[used - 1]);
+    if (rising || std::find(at.begin(), at.begin() + used, address) == at.begin() + used) at[used++] = address;
   }
   if (!shared) {
     counts.sectors_least += (static_cast<int64_t>(used) * bytes + 31) / 32;
     for (size_t k = 0; k < used; ++k) at[k] /= 32;
-    std::sort(at.begin(), at.begin() + used);
+    if (!rising) std::sort(at.begin(), at.begin() + used);
     counts.sectors += std::unique(at.begin(), at.begin() + used) - at.begin();
     return;
   }
   // 32 banks of 4 bytes; of wide numbers as many lanes are served at a time as fit.
   counts.bank_accesses += 1;
   const size_t at_a_time = static_cast<size_t>(std::max<int64_t>(1, 128 / std::max<int64_t>(bytes, 4)));
+  if (rising && bytes >= 4 && at[used - 1] - at[0] == (used - 1) * static_cast<uint64_t>(bytes)) {  // neighbours: all in different banks
+    counts.bank_passes += static_cast<int64_t>((used + at_a_time - 1) / at_a_time);
+    return;
+  }
   for (size_t begin = 0; begin < used; begin += at_a_time) {
     std::array<int, 32> words{};
     for (size_t k = begin; k < std::min(used, begin + at_a_time); ++k)
@@ -381,7 +388,7 @@ void Warp::count(Counts& counts, bool shared, uint32_t lanes, const uint64_t* ad
 void run(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed, Counts* counts) {
   if (!kernel.unknown.empty()) throw Fault(kernel.name + " cannot be run here: " + kernel.unknown);
   UseByBlocks use;
-  Block block(program, kernel, launch, allowed, launch.watch_blocks && launch.blocks > 1 ? &use : nullptr, counts);
+  Block block(program, kernel, launch, allowed, launch.watch && launch.blocks > 1 ? &use : nullptr, counts);
   for (int64_t b = 0; b < launch.blocks; ++b) block.run(b);
   if (!counts) return;
   counts->launches += 1;
