@@ -1,0 +1,29 @@
+# Which tests run in the plain build, which under the address sanitizer, and which in both.
+#
+#   plain_only         GoogleTest names, with a colon between. The sanitizer build leaves them out: they repeat there what others run.
+#   sanitized_folders  folders that compute nothing whose last bits depend on the optimiser. All of their tests but those of
+#                      plain_only have the label `sanitized` in the plain build, as scripts of the command line that sanitizers run:
+#                      `./test.sh` runs them, `.ci/run` only under the sanitizer.
+set(sanitized_folders studio session store data config base)
+
+set(plain_only "")
+# Lists of settings whose parts other tests run one by one, beside the combinations that methods_of leaves out (config/choices.h).
+list(APPEND plain_only Captured.EveryPresetUnderAThirdOfTheMethods Captured.OptionsOfMethodsAndModels WeightFormat.GoesOnByteForByteAndIsCapturedSo)
+# All optimizers once more around the same layers. Combination.PlannedIsUsed trains encoders and perceptrons with each, LocalUpdates
+# restore each from a checkpoint.
+list(APPEND plain_only *Combination.RestoredAnywhere* *BackwardUpdate.*/encoder_* *CapturedMethods.*/encoder_* *ProcessesOfMethods.*/lora_*
+  *ProcessesOfMethods.*/lte_* *ProcessesOfMethods.*/tt_* *LocalUpdatesOfMethods.*/tt_*
+  OptimizerEdits.GoOnBitForBitFromACheckpointOnEitherSide WeightFormat.TakesWhatItPlanned Processes.TrainWithEveryOtherChoice
+  LinkedDevices.TrainEveryModelInBothPrecisions *RankFit.TheRankFallsOnly*)
+# Training for hundreds and thousands of steps, step times of a million steps, a kernel that is called twice for each entry.
+list(APPEND plain_only *Tasks.TrainsInPlannedMemoryAndImproves/3 CompareStore.ValuesAreThoseOfTheStore AttentionOp.FiniteDifferences
+  Recorder.TimesOfStepsAreExactForAFewAndTakeBoundedMemoryForMany)
+# The same frames in other sizes and colours, and the search for overlapping texts that tests use.
+list(APPEND plain_only *_light *FormSizes.*_at_3_* *InEverySize *OfEverySize *FitsEverySize *IntoEverySize *IntoEveryWindow
+  *InTheSmallestWindow* *AtAnyScale NewRun.EverySettingHasARowThatCanBeReached Stage.FindsTextsThatOverlapAndNoLettersOfOne)
+foreach(state empty paused failed diverged read_only)
+  list(APPEND plain_only *Matrix.NothingIsCutOff/${state})
+endforeach()
+# Plans and steps of whole presets, which tests of the core compute as well.
+list(APPEND plain_only NewRun.TheForecastIsThatOfPlan FormOutlook.AStepIsMeasuredOnRequest)
+list(JOIN plain_only ":" plain_only)
