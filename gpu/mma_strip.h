@@ -156,6 +156,14 @@ class MmaStrip {
     a.put(sixteen, slot, of_a);
     b.put(sixteen, slot, of_b);
   }
+  template <class Body>
+  static __device__ void with_fours(const Body& body, int sixteen, int slot, MmaStrip& a, MmaStrip& b, MmaStrip& c, Four<float> of_a,
+                                    Four<float> of_b, Four<float> of_c) {
+    body(of_a, of_b, of_c);
+    a.put(sixteen, slot, of_a);
+    b.put(sixteen, slot, of_b);
+    c.put(sixteen, slot, of_c);
+  }
 
   int eighth_, quarter_, first_row_;
   float v_[kPieces][4];

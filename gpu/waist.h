@@ -1,7 +1,10 @@
-// Two thin products with an activation between them (METHODS.md 12.4), in TF32 on tensor cores: f32 under tf32, bf16 and fp8, with thin
-// sides of up to 64. A block makes a part of the wide f(t r) in registers (strip.h) and multiplies it at once. Sums over parts are
-// partial sums in working memory, which one more kernel adds in order. Everything else goes in parts of tokens through the library.
+// Two thin products with an activation between them, with a gate or without (METHODS.md 12.4), in TF32 on tensor cores: f32 under tf32,
+// bf16 and fp8, with thin sides of up to 64. A block makes a part of the wide f(t r), or f(t r) (t' r'), in registers (strip.h) and
+// multiplies it at once. Sums over parts are partial sums in working memory, which one more kernel adds in order. Everything else goes in
+// parts of tokens through the library.
 #pragma once
+#include <utility>
+
 #include "core/ops/small_floats.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/strip.h"
@@ -44,17 +47,25 @@ struct AnyActivation {
 };
 
 struct WaistMatrix {
-  const float* x;
-  int64_t rows, columns, ld;
-  bool fours;  // rows are read by 16 bytes
+  const float* x = nullptr;
+  int64_t rows = 0, columns = 0, ld = 0;
+  bool fours = false;  // rows are read by 16 bytes
+  WaistMatrix() = default;
   explicit WaistMatrix(const Mat& m)
       : x(m.data<float>()), rows(m.rows), columns(m.cols), ld(m.ld), fours(m.ld % 4 == 0 && of_fours(m.cols, x)) {}
 };
 
-// Tiles of operands have kThin columns and StripLayout's places; what lies outside a matrix is 0.
-template <int kThin>
+// The wide part is f(t r), where kGated times gate.t gate.r. Tiles of operands have kThin columns and StripLayout's places; what lies
+// outside a matrix is 0.
+template <int kThin, bool kGated>
 struct WaistTiles {
   static constexpr int kThreads = 128, kSide = 64, kLine = kThin + 4;  // a warp for 16 of kSide rows
+  static constexpr int kInputs = kGated ? 2 : 1;
+  struct Input {
+    WaistMatrix t, r;
+  };
+  Input inputs[kInputs];  // the second: the gate's
+  WaistMatrix l;
 
   // tile (kRows, kThin) = rows [first, first + kRows) of m.
   template <int kRows, class Group>
@@ -77,133 +88,185 @@ struct WaistTiles {
 };
 
 // partial (pieces, T, kThin) = f(t r) l, each piece over its own columns of r.
-template <int kThin, class F>
-struct WaistForward : WaistTiles<kThin> {
-  using Tiles = WaistTiles<kThin>;
-  static constexpr int kBlocks = 4, kChunk = 64;  // columns of r at a time
-  WaistMatrix t, r, l;
+template <int kThin, bool kGated, class F>
+struct WaistForward : WaistTiles<kThin, kGated> {
+  using Tiles = WaistTiles<kThin, kGated>;
+  static constexpr int kBlocks = kGated ? 2 : 4, kChunk = 64;  // columns of r at a time
   int64_t pieces;
   F f;
   float* partial;
 
-  static constexpr int64_t kShared = (Tiles::kSide + 2 * kChunk) * Tiles::kLine * int64_t{sizeof(float)};
+  static constexpr int64_t kShared = (Tiles::kInputs * (Tiles::kSide + kChunk) + kChunk) * Tiles::kLine * int64_t{sizeof(float)};
   template <class Group>
   KERNEL void operator()(Group& g) const {
     constexpr int kSide = Tiles::kSide, kLine = Tiles::kLine;
-    float *of_t = g.template shared<float>(), *of_r = of_t + kSide * kLine, *of_l = of_r + kChunk * kLine;
-    const int64_t tiles = ceil_div(t.rows, kSide);
+    float* of_t[Tiles::kInputs];
+    float* of_r[Tiles::kInputs];
+    float* of_l = g.template shared<float>();
+    for (int k = 0; k < Tiles::kInputs; ++k) of_t[k] = of_l + (kChunk + k * (kSide + kChunk)) * kLine, of_r[k] = of_t[k] + kSide * kLine;
+    const int64_t tokens = this->inputs[0].t.rows, wide = this->inputs[0].r.columns, tiles = ceil_div(tokens, kSide);
     for (int64_t item = g.block(); item < tiles * pieces; item += g.blocks()) {
       const int64_t first = item % tiles * kSide, piece = item / tiles;
-      const Range chunks = Range{0, ceil_div(r.columns, kChunk)}.piece(piece, pieces);
+      const Range chunks = Range{0, ceil_div(wide, kChunk)}.piece(piece, pieces);
       typename Group::template Strip<kChunk, false> h(g, kSide);
       typename Group::template Strip<kThin, false> sum(g, kSide);
       sum.clear();
-      Tiles::template load_rows<kSide>(g, of_t, t, first);
+      for (int k = 0; k < Tiles::kInputs; ++k) Tiles::template load_rows<kSide>(g, of_t[k], this->inputs[k].t, first);
       for (int64_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
-        Tiles::template load_columns<kChunk>(g, of_r, r, chunk * kChunk);
-        Tiles::template load_rows<kChunk>(g, of_l, l, chunk * kChunk);
+        for (int k = 0; k < Tiles::kInputs; ++k) Tiles::template load_columns<kChunk>(g, of_r[k], this->inputs[k].r, chunk * kChunk);
+        Tiles::template load_rows<kChunk>(g, of_l, this->l, chunk * kChunk);
         g.sync();
-        h.template dots<kThin, kLine>(of_t, of_r);
-        h.each_four([&](int, int, int, Four<float>& x) {
-          for (float& e : x.v) e = tf32_of(f.forward(e));
-        });
+        h.template dots<kThin, kLine>(of_t[0], of_r[0]);
+        if constexpr (kGated) {
+          typename Group::template Strip<kChunk, false> gate(g, kSide);
+          gate.template dots<kThin, kLine>(of_t[1], of_r[1]);
+          h.each_four(
+              [&](int, int, int, Four<float>& x, Four<float>& by) {
+                for (int i = 0; i < 4; ++i) x.v[i] = tf32_of(f.forward(x.v[i]) * by.v[i]);
+              },
+              gate);
+        } else {
+          h.each_four([&](int, int, int, Four<float>& x) {
+            for (float& e : x.v) e = tf32_of(f.forward(e));
+          });
+        }
         sum.template add<kLine>(h, of_l);
         g.sync();
       }
-      Tiles::store(sum, partial + piece * t.rows * kThin, first, t.rows);
+      Tiles::store(sum, partial + piece * tokens * kThin, first, tokens);
     }
   }
 };
 
-// partial (pieces, T, kThin) = dt = (dy l^T f'(t r)) r^T, each piece over its own columns of r.
-template <int kThin, class F>
-struct WaistBackwardTokens : WaistTiles<kThin> {
-  using Tiles = WaistTiles<kThin>;
-  static constexpr int kBlocks = 4, kChunk = 32;
-  WaistMatrix dy, t, r, l;
+// partial (pieces, T, kThin) = dt = (dy l^T f'(t r)) r^T, each piece over its own columns of r; with a gate dt = (dy l^T gate f'(t r)) r^T,
+// and in gate_partial the gate's dt = (dy l^T f(t r)) gate.r^T.
+template <int kThin, bool kGated, class F>
+struct WaistBackwardTokens : WaistTiles<kThin, kGated> {
+  using Tiles = WaistTiles<kThin, kGated>;
+  static constexpr int kBlocks = kGated ? 2 : 4, kChunk = 32;
+  WaistMatrix dy;
   int64_t pieces;
   F f;
-  float* partial;
+  float *partial, *gate_partial;
 
-  static constexpr int64_t kShared = 2 * (Tiles::kSide + kChunk) * Tiles::kLine * int64_t{sizeof(float)};
+  static constexpr int64_t kShared = (1 + Tiles::kInputs) * (Tiles::kSide + kChunk) * Tiles::kLine * int64_t{sizeof(float)};
   template <class Group>
   KERNEL void operator()(Group& g) const {
     constexpr int kSide = Tiles::kSide, kLine = Tiles::kLine;
-    float *of_t = g.template shared<float>(), *of_dy = of_t + kSide * kLine, *of_r = of_dy + kSide * kLine, *of_l = of_r + kChunk * kLine;
-    const int64_t tiles = ceil_div(t.rows, kSide);
+    float* of_t[Tiles::kInputs];
+    float* of_r[Tiles::kInputs];
+    float *of_dy = g.template shared<float>(), *of_l = of_dy + kSide * kLine;
+    for (int k = 0; k < Tiles::kInputs; ++k) of_t[k] = of_dy + (1 + k) * (kSide + kChunk) * kLine, of_r[k] = of_t[k] + kSide * kLine;
+    const int64_t tokens = dy.rows, wide = this->inputs[0].r.columns, tiles = ceil_div(tokens, kSide);
     for (int64_t item = g.block(); item < tiles * pieces; item += g.blocks()) {
       const int64_t first = item % tiles * kSide, piece = item / tiles;
-      const Range chunks = Range{0, ceil_div(r.columns, kChunk)}.piece(piece, pieces);
-      typename Group::template Strip<kChunk, false> h(g, kSide), d(g, kSide);
-      typename Group::template Strip<kThin, false> sum(g, kSide);
+      const Range chunks = Range{0, ceil_div(wide, kChunk)}.piece(piece, pieces);
+      typename Group::template Strip<kChunk, false> h(g, kSide), d(g, kSide), gate(g, kSide);
+      typename Group::template Strip<kThin, false> sum(g, kSide), gate_sum(g, kSide);
       sum.clear();
-      Tiles::template load_rows<kSide>(g, of_t, t, first);
+      gate_sum.clear();
+      for (int k = 0; k < Tiles::kInputs; ++k) Tiles::template load_rows<kSide>(g, of_t[k], this->inputs[k].t, first);
       Tiles::template load_rows<kSide>(g, of_dy, dy, first);
       for (int64_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
-        Tiles::template load_columns<kChunk>(g, of_r, r, chunk * kChunk);
-        Tiles::template load_rows<kChunk>(g, of_l, l, chunk * kChunk);
+        for (int k = 0; k < Tiles::kInputs; ++k) Tiles::template load_columns<kChunk>(g, of_r[k], this->inputs[k].r, chunk * kChunk);
+        Tiles::template load_rows<kChunk>(g, of_l, this->l, chunk * kChunk);
         g.sync();
-        h.template dots<kThin, kLine>(of_t, of_r);
+        h.template dots<kThin, kLine>(of_t[0], of_r[0]);
         d.template dots<kThin, kLine>(of_dy, of_l);
-        d.each_four(
-            [&](int, int, int, Four<float>& gradient, Four<float>& x) {
-              for (int i = 0; i < 4; ++i) gradient.v[i] = tf32_of(f.backward(gradient.v[i], x.v[i]));
-            },
-            h);
-        sum.template add<kLine>(d, of_r);
+        if constexpr (kGated) {
+          gate.template dots<kThin, kLine>(of_t[1], of_r[1]);
+          d.each_four(
+              [&](int, int, int, Four<float>& gradient, Four<float>& x, Four<float>& by) {
+                for (int i = 0; i < 4; ++i) {
+                  const float up = gradient.v[i];
+                  gradient.v[i] = tf32_of(f.backward(up * by.v[i], x.v[i]));
+                  by.v[i] = tf32_of(up * f.forward(x.v[i]));
+                }
+              },
+              h, gate);
+          gate_sum.template add<kLine>(gate, of_r[1]);
+        } else {
+          d.each_four(
+              [&](int, int, int, Four<float>& gradient, Four<float>& x) {
+                for (int i = 0; i < 4; ++i) gradient.v[i] = tf32_of(f.backward(gradient.v[i], x.v[i]));
+              },
+              h);
+        }
+        sum.template add<kLine>(d, of_r[0]);
         g.sync();
       }
-      Tiles::store(sum, partial + piece * t.rows * kThin, first, t.rows);
+      Tiles::store(sum, partial + piece * tokens * kThin, first, tokens);
+      if constexpr (kGated) Tiles::store(gate_sum, gate_partial + piece * tokens * kThin, first, tokens);
     }
   }
 };
 
-// of_l (pieces, O, kThin) = dl = f(t r)^T dy, of_r the same of dr^T = (dy l^T f'(t r))^T t, each piece over its own tokens. Strips have
-// a row for each column of r.
-template <int kThin, class F>
-struct WaistBackwardSides : WaistTiles<kThin> {
-  using Tiles = WaistTiles<kThin>;
-  static constexpr int kBlocks = 3, kChunk = 32;  // tokens at a time
-  WaistMatrix dy, t, r, l;
+// partial_l (pieces, O, kThin) = dl = f(t r)^T dy, partial_r the same of dr^T = (dy l^T f'(t r))^T t, each piece over its own tokens; with
+// a gate f(t r), f'(t r) times it, and in gate_partial the gate's dr^T = (dy l^T f(t r))^T gate.t. Strips have a row for each column of r.
+template <int kThin, bool kGated, class F>
+struct WaistBackwardSides : WaistTiles<kThin, kGated> {
+  using Tiles = WaistTiles<kThin, kGated>;
+  static constexpr int kBlocks = kGated ? 2 : 3, kChunk = 32;  // tokens at a time
+  WaistMatrix dy;
   int64_t pieces;
   F f;
-  float *partial_l, *partial_r;
+  float *partial_l, *partial_r, *gate_partial;
 
-  static constexpr int64_t kShared = 2 * (Tiles::kSide + kChunk) * Tiles::kLine * int64_t{sizeof(float)};
+  static constexpr int64_t kShared = (1 + Tiles::kInputs) * (Tiles::kSide + kChunk) * Tiles::kLine * int64_t{sizeof(float)};
   template <class Group>
   KERNEL void operator()(Group& g) const {
     constexpr int kSide = Tiles::kSide, kLine = Tiles::kLine;
-    float *of_r = g.template shared<float>(), *of_l = of_r + kSide * kLine, *of_t = of_l + kSide * kLine, *of_dy = of_t + kChunk * kLine;
-    const int64_t tiles = ceil_div(r.columns, kSide);
+    float* of_t[Tiles::kInputs];
+    float* of_r[Tiles::kInputs];
+    float *of_l = g.template shared<float>(), *of_dy = of_l + kSide * kLine;
+    for (int k = 0; k < Tiles::kInputs; ++k) of_r[k] = of_l + (1 + k) * (kSide + kChunk) * kLine, of_t[k] = of_r[k] + kSide * kLine;
+    const int64_t tokens = dy.rows, wide = this->inputs[0].r.columns, tiles = ceil_div(wide, kSide);
     for (int64_t item = g.block(); item < tiles * pieces; item += g.blocks()) {
       const int64_t first = item % tiles * kSide, piece = item / tiles;
-      const Range chunks = Range{0, ceil_div(t.rows, kChunk)}.piece(piece, pieces);
-      typename Group::template Strip<kChunk, false> h(g, kSide), d(g, kSide);
-      typename Group::template Strip<kThin, false> sum_l(g, kSide), sum_r(g, kSide);
+      const Range chunks = Range{0, ceil_div(tokens, kChunk)}.piece(piece, pieces);
+      typename Group::template Strip<kChunk, false> h(g, kSide), d(g, kSide), gate(g, kSide);
+      typename Group::template Strip<kThin, false> sum_l(g, kSide), sum_r(g, kSide), gate_sum(g, kSide);
       sum_l.clear();
       sum_r.clear();
-      Tiles::template load_columns<kSide>(g, of_r, r, first);
-      Tiles::template load_rows<kSide>(g, of_l, l, first);
+      gate_sum.clear();
+      for (int k = 0; k < Tiles::kInputs; ++k) Tiles::template load_columns<kSide>(g, of_r[k], this->inputs[k].r, first);
+      Tiles::template load_rows<kSide>(g, of_l, this->l, first);
       for (int64_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
-        Tiles::template load_rows<kChunk>(g, of_t, t, chunk * kChunk);
+        for (int k = 0; k < Tiles::kInputs; ++k) Tiles::template load_rows<kChunk>(g, of_t[k], this->inputs[k].t, chunk * kChunk);
         Tiles::template load_rows<kChunk>(g, of_dy, dy, chunk * kChunk);
         g.sync();
-        h.template dots<kThin, kLine>(of_r, of_t);
+        h.template dots<kThin, kLine>(of_r[0], of_t[0]);
         d.template dots<kThin, kLine>(of_l, of_dy);
-        d.each_four(
-            [&](int, int, int, Four<float>& gradient, Four<float>& x) {
-              for (int i = 0; i < 4; ++i) {
-                gradient.v[i] = tf32_of(f.backward(gradient.v[i], x.v[i]));
-                x.v[i] = tf32_of(f.forward(x.v[i]));
-              }
-            },
-            h);
+        if constexpr (kGated) {
+          gate.template dots<kThin, kLine>(of_r[1], of_t[1]);
+          d.each_four(
+              [&](int, int, int, Four<float>& gradient, Four<float>& x, Four<float>& by) {
+                for (int i = 0; i < 4; ++i) {
+                  const float up = gradient.v[i], factor = by.v[i], value = f.forward(x.v[i]);
+                  gradient.v[i] = tf32_of(f.backward(up * factor, x.v[i]));
+                  by.v[i] = tf32_of(up * value);
+                  x.v[i] = tf32_of(value * factor);
+                }
+              },
+              h, gate);
+          gate_sum.template add<kLine>(gate, of_t[1]);
+        } else {
+          d.each_four(
+              [&](int, int, int, Four<float>& gradient, Four<float>& x) {
+                for (int i = 0; i < 4; ++i) {
+                  gradient.v[i] = tf32_of(f.backward(gradient.v[i], x.v[i]));
+                  x.v[i] = tf32_of(f.forward(x.v[i]));
+                }
+              },
+              h);
+        }
         sum_l.template add<kLine>(h, of_dy);
-        sum_r.template add<kLine>(d, of_t);
+        sum_r.template add<kLine>(d, of_t[0]);
         g.sync();
       }
-      Tiles::store(sum_l, partial_l + piece * r.columns * kThin, first, r.columns);
-      Tiles::store(sum_r, partial_r + piece * r.columns * kThin, first, r.columns);
+      Tiles::store(sum_l, partial_l + piece * wide * kThin, first, wide);
+      Tiles::store(sum_r, partial_r + piece * wide * kThin, first, wide);
+      if constexpr (kGated) Tiles::store(gate_sum, gate_partial + piece * wide * kThin, first, wide);
       g.sync();  // without tokens, too, before the next item's tiles
     }
   }
@@ -227,17 +290,22 @@ struct WaistFold {
     for (const WaistSum& sum : sums) all += sum.rows * thin;
     return all;
   }
-  KERNEL void operator()(int64_t i) const {
-    for (const WaistSum& s : sums) {
-      const int64_t own = s.rows * thin;
-      if (i >= 0 && i < own && i % thin < s.columns) {
-        const int64_t row = i / thin, column = i % thin;
-        float total = s.bias ? s.bias[column] : 0;
-        for (int64_t piece = 0; piece < s.pieces; ++piece) total += s.partial[piece * own + i];
-        s.y[s.transposed ? column * s.ld + row : row * s.ld + column] = total;
-      }
-      i -= own;
+  KERNEL void operator()(int64_t i) const { one_of(i, std::make_index_sequence<kSums>()); }
+
+ private:
+  template <size_t... K>  // without a loop: the sums are arguments of the launch, which have no index
+  KERNEL void one_of(int64_t i, std::index_sequence<K...>) const {
+    (add(sums[K], i), ...);
+  }
+  KERNEL void add(const WaistSum& s, int64_t& i) const {
+    const int64_t own = s.rows * thin;
+    if (i >= 0 && i < own && i % thin < s.columns) {
+      const int64_t row = i / thin, column = i % thin;
+      float total = s.bias ? s.bias[column] : 0;
+      for (int64_t piece = 0; piece < s.pieces; ++piece) total += s.partial[piece * own + i];
+      s.y[s.transposed ? column * s.ld + row : row * s.ld + column] = total;
     }
+    i -= own;
   }
 };
 
@@ -251,53 +319,74 @@ void launch_waist(Machine& machine, int64_t items, const Body& body) {
   machine.launch({std::min(items, kMostBlocks), Body::kThreads, Body::kShared}, body);
 }
 
-template <int kThin, class F, class Machine>
+template <int kThin, bool kGated, class Args>
+WaistTiles<kThin, kGated> waist_tiles(const Args& args) {
+  WaistTiles<kThin, kGated> tiles{{}, WaistMatrix(args.l)};
+  tiles.inputs[0] = {WaistMatrix(args.t), WaistMatrix(args.r)};
+  if constexpr (kGated) tiles.inputs[1] = {WaistMatrix(args.gate->t), WaistMatrix(args.gate->r)};
+  return tiles;
+}
+
+template <int kThin, bool kGated, class F, class Machine>
 void waist_in_strips(Machine& machine, const op::WaistActivation& args, const F& f) {
-  const WaistMatrix t(args.t), r(args.r), l(args.l);
-  using Body = WaistForward<kThin, F>;
-  const int64_t tiles = ceil_div(t.rows, Body::kSide), pieces = waist_pieces(tiles, ceil_div(r.columns, Body::kChunk));
-  float* partial = machine.template scratch<float>(pieces * t.rows * kThin);
-  launch_waist(machine, tiles * pieces, Body{{}, t, r, l, pieces, f, partial});
+  using Body = WaistForward<kThin, kGated, F>;
+  const int64_t tokens = args.t.rows, tiles = ceil_div(tokens, Body::kSide),
+                pieces = waist_pieces(tiles, ceil_div(args.r.cols, Body::kChunk));
+  float* partial = machine.template scratch<float>(pieces * tokens * kThin);
+  launch_waist(machine, tiles * pieces, Body{waist_tiles<kThin, kGated>(args), pieces, f, partial});
   const WaistFold<1> fold{
       kThin,
-      {{partial, pieces, t.rows, args.y.data<float>(), args.y.cols, args.y.ld, args.bias ? args.bias.data<float>() : nullptr, false}}};
+      {{partial, pieces, tokens, args.y.data<float>(), args.y.cols, args.y.ld, args.bias ? args.bias.data<float>() : nullptr, false}}};
   machine.launch(over_elements(fold.count()), Elements<WaistFold<1>>{fold.count(), fold});
 }
 
-template <int kThin, class F, class Machine>
+template <int kThin, bool kGated, class F, class Machine>
 void waist_in_strips(Machine& machine, const op::WaistActivationBackward& args, const F& f) {
-  const WaistMatrix dy(args.dy), t(args.t), r(args.r), l(args.l);
-  using Tokens = WaistBackwardTokens<kThin, F>;
-  using Sides = WaistBackwardSides<kThin, F>;
-  const int64_t tiles = ceil_div(t.rows, Tokens::kSide), pieces = waist_pieces(tiles, ceil_div(r.columns, Tokens::kChunk)),
-                of_sides = ceil_div(r.columns, Sides::kSide), side_pieces = waist_pieces(of_sides, ceil_div(t.rows, Sides::kChunk));
-  float *of_t = machine.template scratch<float>(pieces * t.rows * kThin),
-        *of_l = machine.template scratch<float>(side_pieces * r.columns * kThin),
-        *of_r = machine.template scratch<float>(side_pieces * r.columns * kThin);
-  launch_waist(machine, tiles * pieces, Tokens{{}, dy, t, r, l, pieces, f, of_t});
-  launch_waist(machine, of_sides * side_pieces, Sides{{}, dy, t, r, l, side_pieces, f, of_l, of_r});
-  const WaistFold<3> fold{kThin,
-                          {{of_t, pieces, t.rows, args.dt.data<float>(), args.dt.cols, args.dt.ld},
-                           {of_l, side_pieces, r.columns, args.dl.data<float>(), args.dl.cols, args.dl.ld},
-                           {of_r, side_pieces, r.columns, args.dr.data<float>(), args.dr.rows, args.dr.ld, nullptr, true}}};
-  machine.launch(over_elements(fold.count()), Elements<WaistFold<3>>{fold.count(), fold});
+  using Tokens = WaistBackwardTokens<kThin, kGated, F>;
+  using Sides = WaistBackwardSides<kThin, kGated, F>;
+  const auto matrices = waist_tiles<kThin, kGated>(args);
+  const WaistMatrix dy(args.dy);
+  const int64_t tokens = dy.rows, wide = args.r.cols, tiles = ceil_div(tokens, Tokens::kSide),
+                pieces = waist_pieces(tiles, ceil_div(wide, Tokens::kChunk)), of_sides = ceil_div(wide, Sides::kSide),
+                side_pieces = waist_pieces(of_sides, ceil_div(tokens, Sides::kChunk));
+  const auto of_tokens = [&] { return machine.template scratch<float>(pieces * tokens * kThin); };
+  const auto of_side = [&] { return machine.template scratch<float>(side_pieces * wide * kThin); };
+  float *of_t = of_tokens(), *of_l = of_side(), *of_r = of_side(), *of_gate_t = kGated ? of_tokens() : nullptr,
+        *of_gate_r = kGated ? of_side() : nullptr;
+  launch_waist(machine, tiles * pieces, Tokens{matrices, dy, pieces, f, of_t, of_gate_t});
+  launch_waist(machine, of_sides * side_pieces, Sides{matrices, dy, side_pieces, f, of_l, of_r, of_gate_r});
+  const auto sum_of_tokens = [&](const float* partial, const Mat& dt) {
+    return WaistSum{partial, pieces, tokens, dt.data<float>(), dt.cols, dt.ld};
+  };
+  const auto sum_of_side = [&](const float* partial, const Mat& dr) {
+    return WaistSum{partial, side_pieces, wide, dr.data<float>(), dr.rows, dr.ld, nullptr, true};
+  };
+  constexpr int kSums = kGated ? 5 : 3;
+  WaistFold<kSums> fold{kThin,
+                        {sum_of_tokens(of_t, args.dt),
+                         {of_l, side_pieces, wide, args.dl.data<float>(), args.dl.cols, args.dl.ld},
+                         sum_of_side(of_r, args.dr)}};
+  if constexpr (kGated) fold.sums[3] = sum_of_tokens(of_gate_t, args.gate->dt), fold.sums[4] = sum_of_side(of_gate_r, args.gate->dr);
+  machine.launch(over_elements(fold.count()), Elements<WaistFold<kSums>>{fold.count(), fold});
 }
 
 // True: done by the kernels above.
 template <class Machine, class Args>
 bool waist_in_strips(Machine& machine, const Args& args) {
-  const int64_t thin = std::max(args.r.rows, args.l.cols);
-  if (args.gate || args.r.tensor.dtype() != DType::f32 || machine.products() == Products::fp32 || thin > 64) return false;
-  const auto with = [&](const auto& f) {
+  const int64_t thin = std::max({args.r.rows, args.l.cols, args.gate ? args.gate->r.rows : 0});
+  if (args.r.tensor.dtype() != DType::f32 || machine.products() == Products::fp32 || thin > 64) return false;
+  const auto with = [&](auto gated, const auto& f) {
     if (thin <= 32)
-      waist_in_strips<32>(machine, args, f);
+      waist_in_strips<32, gated>(machine, args, f);
     else
-      waist_in_strips<64>(machine, args, f);
+      waist_in_strips<64, gated>(machine, args, f);
   };
-  if (args.kind == Activation::gelu)
-    with(Gelu{});
+  if (args.gate)
+    with(std::true_type{}, AnyActivation{args.kind});
+  else if (args.kind == Activation::gelu)
+    with(std::false_type{}, Gelu{});
   else
-    with(AnyActivation{args.kind});
+    with(std::false_type{}, AnyActivation{args.kind});
   return true;
 }
 

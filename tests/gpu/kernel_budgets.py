@@ -44,9 +44,9 @@ BUDGETS = {
     "ThinNormBackward<96,32>": (1.2, 22.6, 1.6, 58.5, 6),
     "ThinNormForward<32>": (1.2, 27.3, 1.6, 40.5, 18),
     "TtmLookup<float>": (1.3, 13.3, 0, 0, 2),
-    "WaistBackwardSides<32,Gelu>": (1.2, 27, 1.6, 28.4, 6),
-    "WaistBackwardTokens<32,Gelu>": (1.2, 30, 1.5, 28.4, 6),
-    "WaistForward<32,Gelu>": (1.2, 34, 1.7, 28.4, 6),
+    "WaistBackwardSides<32,false,Gelu>": (1.2, 27, 1.6, 28.4, 6),
+    "WaistBackwardTokens<32,false,Gelu>": (1.2, 30, 1.5, 28.4, 6),
+    "WaistForward<32,false,Gelu>": (1.2, 34, 1.7, 28.4, 6),
     "DeviceRadixSortSingleTileKernel": (4.7, 713, 1.2, 34.8, 4),
 }
 

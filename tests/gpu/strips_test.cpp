@@ -17,6 +17,17 @@ TEST(Tf32, HasTenBitsBehindThePoint) {
   EXPECT_TRUE(std::isnan(tf32_of(NAN)));
 }
 
+template <class T>
+std::vector<Array<T>> downloaded(Device& device, const std::vector<Tensor>& tensors) {
+  std::vector<Array<T>> results;
+  for (const Tensor& tensor : tensors) {
+    if (!tensor) continue;
+    results.emplace_back(tensor.shape());
+    device.download(results.back().v.data(), tensor.raw(), tensor.bytes());
+  }
+  return results;
+}
+
 struct Sizes {
   int64_t longest, heads, head_width;
   double dropout;
@@ -37,12 +48,7 @@ std::vector<Array<T>> attention(Device& device, const Sizes& s) {
   const Tensor probs = s.keep ? r.out<T>({2, s.heads, s.longest, s.longest}) : Tensor();
   device.ops().attention_forward(out, lse, probs, q, k, v, sequences, s.heads, {s.dropout, 3}, step);
   device.ops().attention_backward(dq, dk, dv, dout, lse, probs, q, k, v, sequences, s.heads, {s.dropout, 3}, step);
-  std::vector<Array<T>> results;
-  for (const Tensor& tensor : {out, lse, dq, dk, dv}) {
-    results.emplace_back(tensor.shape());
-    device.download(results.back().v.data(), tensor.raw(), tensor.bytes());
-  }
-  return results;
+  return downloaded<T>(device, {out, lse, dq, dk, dv});
 }
 
 template <class T>
@@ -58,9 +64,10 @@ double relative_difference(const Array<T>& a, const Array<T>& b) {
 struct Waist {
   int64_t tokens, a, wide, b;
   Activation kind;
+  int64_t gate = 0;  // its thin side A'; 0: none
 };
 
-// y, dt, dr, dl
+// y, dt, dr, dl, and of a gate dt, dr
 template <class T>
 std::vector<Array<T>> waist(Device& device, const Waist& w) {
   Runner r(device);
@@ -73,19 +80,25 @@ std::vector<Array<T>> waist(Device& device, const Waist& w) {
   const Tensor t = values({w.tokens, w.a}, 1), right = values({w.a, w.wide}, 2), left = values({w.wide, w.b}, 3),
                dy = values({w.tokens, w.b}, 4), bias = values({w.b}, 5);
   const Tensor y = r.out<T>({w.tokens, w.b}), dt = r.out<T>({w.tokens, w.a}), dr = r.out<T>({w.a, w.wide}), dl = r.out<T>({w.wide, w.b});
-  device.ops().run(op::WaistActivation{w.kind, y, t, right, left, bias});
-  device.ops().run(op::WaistActivationBackward{w.kind, dt, dr, dl, dy, t, right, left});
-  std::vector<Array<T>> results;
-  for (const Tensor& tensor : {y, dt, dr, dl}) {
-    results.emplace_back(tensor.shape());
-    device.download(results.back().v.data(), tensor.raw(), tensor.bytes());
+  op::WaistActivation forward{w.kind, y, t, right, left, bias};
+  op::WaistActivationBackward backward{w.kind, dt, dr, dl, dy, t, right, left};
+  Tensor gate_dt, gate_dr;
+  if (w.gate > 0) {
+    const Tensor gate_t = values({w.tokens, w.gate}, 6), gate_r = values({w.gate, w.wide}, 7);
+    gate_dt = r.out<T>({w.tokens, w.gate}), gate_dr = r.out<T>({w.gate, w.wide});
+    forward.gate = {gate_t, gate_r};
+    backward.gate = {gate_dt, gate_dr, gate_t, gate_r};
   }
-  return results;
+  device.ops().run(forward);
+  device.ops().run(backward);
+  return downloaded<T>(device, {y, dt, dr, dl, gate_dt, gate_dr});
 }
 
-const Waist kWaists[] = {{70, 31, 200, 30, Activation::gelu}, {200, 32, 90, 4, Activation::gelu}, {3, 5, 66, 33, Activation::gelu},
-                         {130, 60, 70, 64, Activation::silu}, {65, 8, 64, 8, Activation::tanh},   {65, 8, 64, 8, Activation::gelu_tanh},
-                         {65, 8, 130, 8, Activation::relu}};
+const Waist kWaists[] = {{70, 31, 200, 30, Activation::gelu},     {200, 32, 90, 4, Activation::gelu},
+                         {3, 5, 66, 33, Activation::gelu},        {130, 60, 70, 64, Activation::silu},
+                         {65, 8, 64, 8, Activation::tanh},        {65, 8, 64, 8, Activation::gelu_tanh},
+                         {65, 8, 130, 8, Activation::relu},       {70, 24, 200, 30, Activation::silu, 31},
+                         {130, 33, 70, 20, Activation::gelu, 64}, {3, 8, 66, 5, Activation::relu, 4}};
 
 struct ThinNorm {
   int64_t rows, columns, rank, more, out;  // ranks of the branch, of what is added to dy, of the product of dbranch; 0: no dbranch
@@ -133,13 +146,7 @@ std::vector<Array<T>> thin_norm(Device& device, const ThinNorm& n) {
   backward.after = {n.after, 4};
   if (n.out > 0) backward.onward = {u, r.in(uniform<T>({n.out, n.columns}, 16))};
   device.ops().run(backward);
-  std::vector<Array<T>> results;
-  for (const Tensor& tensor : {y, rstd, sum, mean, dsum, dbranch, dgamma, dbeta, u}) {
-    if (!tensor) continue;
-    results.emplace_back(tensor.shape());
-    device.download(results.back().v.data(), tensor.raw(), tensor.bytes());
-  }
-  return results;
+  return downloaded<T>(device, {y, rstd, sum, mean, dsum, dbranch, dgamma, dbeta, u});
 }
 
 const ThinNorm kThinNorms[] = {{20, 768, 31, 30, 31, false, true, false, 0},  {33, 256, 12, 96, 32, false, false, true, 0},
@@ -172,7 +179,7 @@ TEST(RoundedWaist, IsNearTheExactOne) {
       device.set_products(Products::tf32);
       const auto rounded = waist<float>(device, sizes), exact = waist<float>(*cpu, sizes);
       EXPECT_GT(device.machine().strips, 0);
-      const bool rounds = sizes.kind != Activation::relu;
+      const bool rounds = sizes.kind != Activation::relu || sizes.gate > 0;
       for (size_t i = 0; i < exact.size(); ++i) {
         const double difference = relative_difference(rounded[i], exact[i]);
         EXPECT_LT(difference, rounds ? 3e-3 : 1e-6) << "result " << i << " of " << sizes.tokens << " x " << sizes.wide;
@@ -213,13 +220,15 @@ TEST(RoundedNorm, IsOfShortRowsOfFloats) {
 }
 
 TEST(RoundedWaist, IsOfThinSidesAndFloats) {
-  EmulatedDevice exact, doubles, wide;
+  EmulatedDevice exact, doubles, wide, gate;
   waist<float>(exact, kWaists[0]);
   doubles.set_products(Products::tf32);
   waist<double>(doubles, kWaists[0]);
   wide.set_products(Products::tf32);
   waist<float>(wide, {3, 65, 66, 5, Activation::gelu});
-  for (EmulatedDevice* device : {&exact, &doubles, &wide}) EXPECT_EQ(device->machine().strips, 0);
+  gate.set_products(Products::tf32);
+  waist<float>(gate, {3, 5, 66, 5, Activation::silu, 65});
+  for (EmulatedDevice* device : {&exact, &doubles, &wide, &gate}) EXPECT_EQ(device->machine().strips, 0);
 }
 
 TEST(RoundedAttention, IsOfFloatsInRunsThatRound) {
