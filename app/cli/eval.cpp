@@ -25,7 +25,7 @@ struct Loaded {
   std::unique_ptr<Dataset> data;
 };
 
-Loaded load(const Context& context, const EvalOptions& options) {
+Loaded load(const Context& context, const EvalOptions& options, bool needs_labels) {
   Loaded loaded;
   loaded.input = std::make_unique<InputFile>(options.data);
   loaded.device = open_device(device_to_begin_on(options.device));
@@ -35,7 +35,11 @@ Loaded load(const Context& context, const EvalOptions& options) {
   if (!options.data.empty()) {
     if (config.model.info().reads == Reads::clicks) spec.training = find_data_file(spec);  // its values number the tables' rows
     spec.training = spec.training.empty() ? picture_folder(spec) : spec.training;          // its classes are the model's
-    if (spec.columns.any()) spec.label_names = open_dataset(spec)->info().label_names;
+    if (spec.columns.any()) {
+      const std::vector<std::string>& known = loaded.scorer->label_names();
+      spec.columns.label_may_lack = !needs_labels;
+      spec.label_names = known.empty() ? open_dataset(spec)->info().label_names : known;
+    }
     spec.path = loaded.input->path();
   }
   spec.split = options.split;
@@ -46,7 +50,7 @@ Loaded load(const Context& context, const EvalOptions& options) {
 }
 
 int eval(const Context& context, const EvalOptions& options) {
-  const Loaded loaded = load(context, options);
+  const Loaded loaded = load(context, options, true);
   const Score score = loaded.scorer->score(*loaded.data);
   if (score.examples == 0) throw Error(ErrorCode::config, "the data have no labels", "accuracy and loss need labels", "use comera predict");
   Json document = {{"model", options.model},
@@ -69,10 +73,11 @@ int eval(const Context& context, const EvalOptions& options) {
 
 int predict(const Context& context, const EvalOptions& options) {
   check_stdout(context, options.output);
-  const Loaded loaded = load(context, options);
+  const Loaded loaded = load(context, options, false);
   OutputFile file(options.output);
   std::ostream& out = file.stream();
-  const std::vector<std::string>& names = loaded.data->info().label_names;
+  const std::vector<std::string>& of_data = loaded.data->info().label_names;
+  const std::vector<std::string>& names = of_data.empty() ? loaded.scorer->label_names() : of_data;
   int64_t rows = 0;
   loaded.scorer->score(*loaded.data, [&](int64_t row, const std::vector<double>& logits) {
     const auto best = static_cast<size_t>(loaded.scorer->predicted(logits));

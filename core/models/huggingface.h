@@ -69,8 +69,10 @@ std::vector<double> in_our_order(const FolderTensor& tensor, const std::vector<d
 std::vector<double> paired_rows(const std::vector<double>& values, int64_t rows, int64_t heads, bool back);
 // "LlamaForCausalLM" ...
 std::string architecture_of(const ModelConfig& model);
-// config.json of the model. `dtype`: "float32", "bfloat16", "float16".
-Json folder_config(const ModelConfig& model, const std::string& dtype);
+// config.json of the model. `dtype`: "float32", "bfloat16", "float16". `label_names`: of a classifier's classes; else LABEL_0 ...
+Json folder_config(const ModelConfig& model, const std::string& dtype, const std::vector<std::string>& label_names = {});
+// The names of a classifier's classes in config.json; empty where it has none, or numbers them as LABEL_0 ...
+std::vector<std::string> label_names_of(const HuggingFaceFolder& folder);
 
 // Of pixels 0..1, as the folder's preprocessor_config.json asks for: (pixel - mean) / std. Without such a file 0 and 1. Throws
 // Error(config) where channels have different ones or pixels are not shares of 255.
@@ -88,8 +90,9 @@ std::vector<std::string> read_folder(const HuggingFaceFolder& folder, const Mode
                                      const std::function<void(const std::string& param, const std::vector<double>& values)>& put);
 
 // Writes a folder that read_folder() gives back bit for bit where `dtype` ("float32", "bfloat16", "float16") holds the values.
-// values(parameter): of each dense parameter. `scale`: of an image model's pixels. Throws Error(storage).
+// values(parameter): of each dense parameter. `scale`: of an image model's pixels, `label_names`: as above. Throws Error(storage).
 void write_folder(const std::string& path, const ModelConfig& model, const std::string& dtype,
-                  const std::function<std::vector<double>(const std::string& param)>& values, const PixelScale& scale = {});
+                  const std::function<std::vector<double>(const std::string& param)>& values, const PixelScale& scale = {},
+                  const std::vector<std::string>& label_names = {});
 
 }  // namespace comera

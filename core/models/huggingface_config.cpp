@@ -377,20 +377,27 @@ std::string architecture_of(const ModelConfig& model) {
 
 namespace {
 
-Json classifier_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype) {
+// As the library calls classes without names.
+std::string numbered_label(int64_t i) { return "LABEL_" + std::to_string(i); }
+
+Json classifier_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype,
+                       const std::vector<std::string>& label_names) {
   Json names = Json::object(), ids = Json::object();
   for (int64_t i = 0; i < model.classes; ++i) {
-    names[std::to_string(i)] = "LABEL_" + std::to_string(i);
-    ids["LABEL_" + std::to_string(i)] = i;
+    const bool named = static_cast<int64_t>(label_names.size()) == model.classes && model.task == "classification";
+    const std::string name = named ? label_names[static_cast<size_t>(i)] : numbered_label(i);
+    names[std::to_string(i)] = name;
+    ids[name] = i;
   }
   return {{"architectures", {architecture}}, {"dtype", dtype}, {"torch_dtype", dtype}, {"id2label", names}, {"label2id", ids}};
 }
 
 std::string activation_out(const std::string& activation) { return activation == "gelu_tanh" ? "gelu_new" : activation; }
 
-Json vit_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype) {
+Json vit_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype,
+                const std::vector<std::string>& label_names) {
   const VitConfig& c = model.vit;
-  Json out = classifier_config(model, architecture, dtype);
+  Json out = classifier_config(model, architecture, dtype, label_names);
   out.update({{"model_type", "vit"},
               {"image_size", c.height == c.width ? Json(c.height) : Json({c.height, c.width})},
               {"patch_size", c.patch},
@@ -408,10 +415,11 @@ Json vit_config(const ModelConfig& model, const std::string& architecture, const
   return out;
 }
 
-Json encoder_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype) {
+Json encoder_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype,
+                    const std::vector<std::string>& label_names) {
   const EncoderConfig& c = model.encoder;
   const std::string activation = activation_out(c.activation);
-  Json out = classifier_config(model, architecture, dtype);
+  Json out = classifier_config(model, architecture, dtype, label_names);
   out.update({{"vocab_size", c.vocab}, {"max_position_embeddings", c.rotary ? model.length : c.positions}});
   if (model.task == "masked") out["tie_word_embeddings"] = c.tied;
   if (architecture.starts_with("DistilBert")) {
@@ -445,11 +453,25 @@ Json encoder_config(const ModelConfig& model, const std::string& architecture, c
 
 }  // namespace
 
-Json folder_config(const ModelConfig& model, const std::string& dtype) {
+std::vector<std::string> label_names_of(const HuggingFaceFolder& folder) {
+  const auto found = folder.config().find("id2label");
+  std::vector<std::string> names;
+  if (found == folder.config().end() || !found->is_object()) return names;
+  bool named = false;
+  for (size_t i = 0; i < found->size(); ++i) {
+    const auto name = found->find(std::to_string(i));
+    if (name == found->end() || !name->is_string()) return {};
+    names.push_back(*name);
+    named = named || names.back() != numbered_label(static_cast<int64_t>(i));
+  }
+  return named ? names : std::vector<std::string>();
+}
+
+Json folder_config(const ModelConfig& model, const std::string& dtype, const std::vector<std::string>& label_names) {
   const DecoderConfig& c = model.decoder;
   const std::string architecture = architecture_of(model);
-  if (model.kind == "vit") return vit_config(model, architecture, dtype);
-  if (model.kind == "encoder") return encoder_config(model, architecture, dtype);
+  if (model.kind == "vit") return vit_config(model, architecture, dtype, label_names);
+  if (model.kind == "encoder") return encoder_config(model, architecture, dtype, label_names);
   Json out = {{"architectures", {architecture}}, {"dtype", dtype},        {"torch_dtype", dtype},
               {"tie_word_embeddings", c.tied},   {"vocab_size", c.vocab}, {"initializer_range", c.embedding_std}};
   if (architecture == "LlamaForCausalLM") {

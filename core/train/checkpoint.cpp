@@ -154,7 +154,17 @@ void load_parameters(Engine& engine, const SafetensorsFile& file) {
     param.stored([&](const std::string& suffix, const Tensor& tensor) { load(engine.device(), file, param.name + suffix, tensor); });
 }
 
-void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const std::string& vocabulary, const std::string& path) {
+TrainedOn trained_on(const Json& metadata) {
+  TrainedOn data;
+  if (const auto found = metadata.find("vocabulary"); found != metadata.end() && found->is_string()) data.vocabulary = *found;
+  const auto names = metadata.find("label_names");
+  if (names == metadata.end() || !names->is_array() || !std::ranges::all_of(*names, [](const Json& name) { return name.is_string(); }))
+    return data;
+  for (const Json& name : *names) data.label_names.push_back(name);
+  return data;
+}
+
+void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const TrainedOn& data, const std::string& path) {
   SafetensorsWriter writer;
   HostCopy host;
   Device& device = engine.device();
@@ -167,7 +177,8 @@ void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state,
     engine.optimizer().states(param, [&](const std::string& name, Tensor& value) { add("opt." + name + "." + param.name, value); });
   for (State& item : engine.params().states()) add("state." + item.name, item.value);
   Json metadata = {{"format", kFormat}, {"config", config_to_json(config)}, {"state", state}};
-  if (!vocabulary.empty()) metadata["vocabulary"] = vocabulary;
+  if (!data.vocabulary.empty()) metadata["vocabulary"] = data.vocabulary;
+  if (!data.label_names.empty()) metadata["label_names"] = data.label_names;
   writer.metadata("comera", metadata.dump());
   writer.metadata("step", state.at("step").dump());
   writer.finish(path);
@@ -190,7 +201,8 @@ void Trainer::save(const std::string& path) {
     state["optimizer"] = fields_to_json(fields_of(static_cast<OptimizerSettings&>(in_force)));
     state["lora"] = fields_to_json(fields_of(in_force.lora));
   }
-  save_checkpoint(engine_, config_, state, train_->info().vocab_fingerprint, path);
+  const DatasetInfo& info = train_->info();
+  save_checkpoint(engine_, config_, state, {info.vocab_fingerprint, info.label_names.empty() ? label_names_ : info.label_names}, path);
 }
 
 // The file has the values and states of the settings that were in force: those of its config, unless an edit waited for the next step. A
@@ -224,6 +236,7 @@ void Trainer::restore(const std::string& path) {
   const Json metadata = checkpoint_metadata(file);
   engine_.allocate();
   restore_method(metadata, path);
+  label_names_ = trained_on(metadata).label_names;
   load_parameters(engine_, file);
   Device& device = engine_.device();
   for (Param& param : engine_.params().params())

@@ -5,6 +5,7 @@
 #include "core/methods/rank_resize.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/engine.h"
+#include "core/train/trained_on.h"
 
 namespace comera {
 
@@ -19,8 +20,7 @@ bool is_training_state(const std::string& name);
 void load_parameters(Engine& engine, const SafetensorsFile& file);
 // Gives the bonds of the engine's model these entries (rank_resize.h).
 void resize_bonds(Engine& engine, const BondEntries& bonds);
-// The whole file: parameters, optimizer state and stash ranges of the engine; `config` and `state` as metadata, and the
-// fingerprint of the vocabulary that the model was trained with, "" where it has none or it is not known.
-void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const std::string& vocabulary, const std::string& path);
+// The whole file: parameters, optimizer state and stash ranges of the engine; `config`, `state` and `data` as metadata.
+void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const TrainedOn& data, const std::string& path);
 
 }  // namespace comera

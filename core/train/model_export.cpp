@@ -151,6 +151,7 @@ struct KnownModel {
   Adapter factors;  // those of LoRA, and their dropout
   Values frozen;    // the matrices that have factors, without them
   std::vector<double> logits;
+  std::vector<std::string> label_names;
 };
 
 bool is_tied(const ModelConfig& model) { return model.per_token() && model.info().tied; }
@@ -165,8 +166,9 @@ void add_segments(ModelConfig& model, Values& dense) {
 
 KnownModel read_known_model(const std::string& path) {
   const SafetensorsFile file(path);
-  const RunConfig config = config_from_json(checkpoint_metadata(file).at("config"), path);
-  KnownModel model{config, {}, {}, {}, {}};
+  const Json metadata = checkpoint_metadata(file);
+  const RunConfig config = config_from_json(metadata.at("config"), path);
+  KnownModel model{config, {}, {}, {}, {}, trained_on(metadata).label_names};
   add_segments(model.config.model, model.dense);
   architecture_of(model.config.model);  // refuses a model without a form before anything is written
   const std::unique_ptr<Device> device = open_device("cpu");
@@ -260,8 +262,9 @@ Difference export_folder(const std::string& path, const std::string& folder, con
   KnownModel model = read_known_model(path);
   untie_from_factors(model);
   const DataConfig& data = model.config.data;
-  write_folder(folder, model.config.model, dtype, [&](const std::string& param) { return model.dense.at(param); },
-               {data.pixel_mean, data.pixel_std});
+  write_folder(
+      folder, model.config.model, dtype, [&](const std::string& param) { return model.dense.at(param); }, {data.pixel_mean, data.pixel_std},
+      model.label_names);
   const HuggingFaceFolder again(folder);
   const ModelConfig of_folder = model_of_folder(again);
   Values read;

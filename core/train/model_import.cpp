@@ -26,10 +26,10 @@ std::vector<int64_t> sizes(const Shape& shape) {
 }
 
 // The training state of a fresh run, with the engine's parameters in it.
-void save_fresh(Engine& engine, const RunConfig& config, const std::string& output) {
+void save_fresh(Engine& engine, const RunConfig& config, const TrainedOn& data, const std::string& output) {
   Json state = TrainState().to_json();
   engine.method().save(state);
-  save_checkpoint(engine, config, state, "", output);
+  save_checkpoint(engine, config, state, data, output);
 }
 
 // Parameters and states are the same for any batch: a small one needs no room for activations.
@@ -138,13 +138,15 @@ void write_start(const FolderWeights& weights, const RunConfig& config, const st
     const TrainOfMatrix& train = weights.trains->at(layer.name);
     for (size_t k = 0; k < layer.cores.size(); ++k) from_host(*device, *layer.cores[k], train.cores[k]);
   }
-  read_folder(HuggingFaceFolder(weights.path), config.model, [&](const std::string& name, const std::vector<double>& values) {
+  const HuggingFaceFolder folder(weights.path);
+  read_folder(folder, config.model, [&](const std::string& name, const std::vector<double>& values) {
     if (trains.contains(name)) return;
     const Param* param = engine.params().find(name);
     CHECK(param, "no place for " << name);
     from_host(*device, *param, values);
   });
-  save_fresh(engine, config, output);
+  save_fresh(engine, config, {.label_names = needs_new_head(folder, config.model) ? std::vector<std::string>() : label_names_of(folder)},
+             output);
 }
 
 void import_model(const std::string& path, const RunConfig& config, const std::string& output) {
@@ -185,7 +187,7 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
                   "the file and the config are of different sizes", "give the config the model was made with: --config");
     from_host(*device, param, file.values(name));
   }
-  save_fresh(engine, config, output);
+  save_fresh(engine, config, file.metadata().contains("comera") ? trained_on(checkpoint_metadata(file)) : TrainedOn(), output);
 }
 
 }  // namespace comera

@@ -11,7 +11,7 @@ namespace comera {
 Scorer::Scorer(const std::string& path, Device& device) {
   const SafetensorsFile file(path);
   const Json metadata = checkpoint_metadata(file);
-  if (metadata.contains("vocabulary") && metadata["vocabulary"].is_string()) vocabulary_ = metadata["vocabulary"];
+  data_ = trained_on(metadata);
   engine_ = std::make_unique<Engine>(config_from_json(metadata.at("config"), path), device);
   engine_->allocate();
   load_parameters(*engine_, file);
@@ -30,9 +30,9 @@ Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const
                               : std::string("the file holds ") + info.holds + ", the model reads " +
                                     (engine_->layout().has_tokens() ? "text" : "images"),
                 info.vocab_size > 0 && found->filled ? "give the tokenizer that the model was trained with: --vocab" : "");
-  if (info.vocab_size > 0 && !vocabulary_.empty() && info.vocab_fingerprint != vocabulary_)
+  if (info.vocab_size > 0 && !data_.vocabulary.empty() && info.vocab_fingerprint != data_.vocabulary)
     throw Error(ErrorCode::config, "the vocabulary is not the one the model was trained with",
-                "its sha256 begins with " + info.vocab_fingerprint.substr(0, 12) + ", the model's with " + vocabulary_.substr(0, 12),
+                "its sha256 begins with " + info.vocab_fingerprint.substr(0, 12) + ", the model's with " + data_.vocabulary.substr(0, 12),
                 "leave out --vocab, or give that file");
   if (each && engine_->task().rows() == Per::token)
     throw Error(ErrorCode::config, "a language model predicts no labels of rows", "its outputs are tokens, one or more a row",

@@ -7,6 +7,7 @@
 #include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/tasks/score.h"
+#include "core/train/trained_on.h"
 
 namespace comera {
 
@@ -19,7 +20,8 @@ class Scorer {
   Scorer(const std::string& file, Device& device);
   ~Scorer();
   const RunConfig& config() const;
-  int64_t predicted(const std::vector<double>& outputs) const;  // the class that a row of outputs says
+  const std::vector<std::string>& label_names() const { return data_.label_names; }  // of TrainedOn
+  int64_t predicted(const std::vector<double>& outputs) const;                       // the class that a row of outputs says
 
   // Every row in order, the last partial batch too. `each`, when given, gets (row, its outputs). Throws
   // Error(config) where the data are not of the model's kind or size, or were read with another vocabulary.
@@ -27,7 +29,7 @@ class Scorer {
 
  private:
   std::unique_ptr<Engine> engine_;
-  std::string vocabulary_;  // fingerprint of the one it was trained with; "" = not known
+  TrainedOn data_;
 };
 
 }  // namespace comera

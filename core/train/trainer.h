@@ -162,8 +162,9 @@ class Trainer : private TrainingRun {
   CallListener on_call_;
   Engine engine_;
   TrainState state_;
-  bool stepping_ = false;        // inside step(), where all processes do the same
-  bool method_changes_ = false;  // before the next step
+  std::vector<std::string> label_names_;  // of the checkpoint that was restored, for data without such
+  bool stepping_ = false;                 // inside step(), where all processes do the same
+  bool method_changes_ = false;           // before the next step
   bool averaged_ = true;
   std::unique_ptr<Prefetcher> prefetcher_;
   // Steps that were issued and not told yet, the oldest first.

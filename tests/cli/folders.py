@@ -303,6 +303,31 @@ class Folders(CliTest):
         self.assertFalse((self.folder / "without" / "tokenizer.json").exists())
         moved.rename(self.tokens)
 
+    # The names of classes are the model's: neither the training data nor labels in the new data are needed.
+    def test_predictions_and_exports_name_the_classes(self):
+        data, new, out = self.folder / "named.tsv", self.folder / "new.tsv", self.folder / "named"
+        data.write_bytes((self.folder / "moods.tsv").read_bytes())
+        columns = ["--set", "data.text_column=review", "--set", "data.label_column=mood"]
+        run = self.train("bert_mlm", "--task", "classify", *columns, data=data)["run"]
+        moods = sorted({line.split("\t")[0] for line in data.read_text().splitlines()[1:]})
+        data.unlink()
+        new.write_text("review\nthe film is good\n")
+
+        def predicted(model):
+            line = json.loads(self.ok("predict", model, "--data", new).out)
+            self.assertEqual(line["label"], moods[line["logits"].index(max(line["logits"]))])
+            return line
+
+        first = predicted(run)
+        self.fails(3, "eval", run, "--data", new, match="no column 'mood'")
+        self.ok("export", run, "--to", "huggingface", "-o", out)
+        config = json.loads((out / "config.json").read_text())
+        self.assertEqual(config["id2label"], {str(i): mood for i, mood in enumerate(moods)})
+        self.assertEqual(config["label2id"], {mood: i for i, mood in enumerate(moods)})
+        again = self.ok_json("import", out, "--set", f"data.set={new}", *columns, "--name", "named again")["runs"][0]
+        for now, before in zip(predicted(again)["logits"], first["logits"]):
+            self.assertAlmostEqual(now, before, 5)
+
     def test_gguf(self):
         llama_folder(self.folder / "wide", 32, 64)
         run = self.train_bytes("wide")["run"]

@@ -373,10 +373,16 @@ TEST(HuggingFace, SettingsOfImageModelsComeBack) {
   for (const FolderTensor& tensor : folder_tensors(model))
     for (const FolderTensor::Part& part : tensor.parts)
       written[part.param] = layer_test::noise_values(tensor.shape.count(), 1 + written.size());
-  write_folder(folder.string(), model, "float32", [&](const std::string& param) { return written.at(param); });
+  const auto values = [&](const std::string& param) { return written.at(param); };
+  write_folder(folder.string(), model, "float32", values);
+  EXPECT_EQ(label_names_of(HuggingFaceFolder(folder.string())), std::vector<std::string>());
+  const std::vector<std::string> names = {"a", "b", "LABEL_2", "d", "e", "f", "a \"g\""};
+  write_folder(folder.string(), model, "float32", values, {}, names);
   const HuggingFaceFolder again(folder.string());
   const ModelConfig read = model_of_folder(again);
-  EXPECT_EQ(folder_config(read, "float32"), folder_config(model, "float32"));
+  EXPECT_EQ(label_names_of(again), names);
+  EXPECT_EQ(again.config().at("label2id").at("d"), 3);
+  EXPECT_EQ(folder_config(read, "float32", names), folder_config(model, "float32", names));
   EXPECT_EQ(again.config().at("image_size"), Json({20, 13}));
   Net net(read, false);
   size_t count = 0;

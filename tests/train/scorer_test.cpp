@@ -57,6 +57,28 @@ TEST(Scorer, ScoresEveryRowAsTheTrainerDid) {
   for (size_t i = 0; i < 96; ++i) EXPECT_EQ(rows[i], static_cast<int64_t>(i)) << "in order";
 }
 
+// Names of classes are kept where the data that a run goes on with have none.
+TEST(Scorer, KnowsTheNamesOfClasses) {
+  class Named final : public Dataset {
+   public:
+    Named() : info_(blobs_.info()) { info_.label_names = {"a", "b", "c", "d"}; }
+    const DatasetInfo& info() const override { return info_; }
+    void read(int64_t row, int64_t max_length, Columns& out) const override { blobs_.read(row, max_length, out); }
+
+   private:
+    const Blobs blobs_;
+    DatasetInfo info_;
+  };
+  const TrainedScorer trained(image_config(), std::make_shared<Named>(), 2);
+  const std::vector<std::string> names = {"a", "b", "c", "d"};
+  EXPECT_EQ(Scorer(trained.path, *trained.device).label_names(), names);
+  Log log;
+  Trainer trainer(image_config(), std::make_shared<Blobs>(), nullptr, *trained.device, log);
+  trainer.restore(trained.path);
+  trainer.save(trained.path);
+  EXPECT_EQ(Scorer(trained.path, *trained.device).label_names(), names);
+}
+
 TEST(Scorer, RefusesTextThatWasReadWithAnotherVocabulary) {
   const TrainedScorer trained(text_config(), std::make_shared<ReadWith>("aaaabbbbcccc"), 2);
   Scorer scorer(trained.path, *trained.device);
