@@ -15,6 +15,10 @@ list(APPEND plain_only *Combination.RestoredAnywhere* *BackwardUpdate.*/encoder_
   *ProcessesOfMethods.*/lte_* *ProcessesOfMethods.*/tt_* *LocalUpdatesOfMethods.*/tt_*
   OptimizerEdits.GoOnBitForBitFromACheckpointOnEitherSide WeightFormat.TakesWhatItPlanned Processes.TrainWithEveryOtherChoice
   LinkedDevices.TrainEveryModelInBothPrecisions *RankFit.TheRankFallsOnly*)
+# Equality of bits, by models and by processes, where the same layers and messages are run otherwise.
+list(APPEND plain_only *Recompute*.TrainsAsIfAllWereKept* *Recompute*.TrainAsIfAllWereKept *.RestoredAnywhereTheyEnd* Refreshes.*
+  LinkedDevices.SumGradientsThatNeedSeveralMessages ProcessesOfHeads.HaveTheBitsOfOneProcess Processes.FollowBatchesWithTheStatesOfTheRun
+  Processes.ShareBatchesThatArePacked)
 # Training for hundreds and thousands of steps, step times of a million steps, a kernel that is called twice for each entry.
 list(APPEND plain_only *Tasks.TrainsInPlannedMemoryAndImproves/3 CompareStore.ValuesAreThoseOfTheStore AttentionOp.FiniteDifferences
   Recorder.TimesOfStepsAreExactForAFewAndTakeBoundedMemoryForMany)
