@@ -100,7 +100,8 @@ void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted
   };
   const bool reads_label = !wanted.label_may_lack || has(wanted.label);
   for (const std::string* column : {&wanted.first, &wanted.second, &wanted.label})
-    if (!column->empty() && !has(*column) && (column != &wanted.label || reads_label)) missing("no column '" + *column + "'", "name a column that is there");
+    if (!column->empty() && !has(*column) && (column != &wanted.label || reads_label))
+      missing("no column '" + *column + "'", "name a column that is there");
   if (!wanted.second.empty() && wanted.first.empty()) missing("a second text column without a first one", "set data.text_column, too");
   first_key_ = wanted.first, second_key_ = wanted.second, label_key_ = reads_label ? wanted.label : "";
   if (first_key_.empty()) {
