@@ -140,9 +140,9 @@ m("train.19", COMERA, "if (of_late > 0) rank_rate", "if (MUT ? of_late >= 0 : of
 m("train.20", CHECKPOINT, 'for (State& state : engine_.params().states()) load(device, file, "state." + state.name, state.value);',
   'for (State& state : engine_.params().states()) { if (MUT) break; load(device, file, "state." + state.name, state.value); }',
   "a restored run begins with new running states", "train Methods/Combination.RestoredAnywhereItEndsByteForByteTheSame/mlp_tt_int8_adamw")
-m("train.21", CHECKPOINT, 'if (!vocabulary.empty()) metadata["vocabulary"]', 'if (!vocabulary.empty() && !MUT) metadata["vocabulary"]',
+m("train.21", CHECKPOINT, 'if (!data.vocabulary.empty()) metadata["vocabulary"]', 'if (!data.vocabulary.empty() && !MUT) metadata["vocabulary"]',
   "a checkpoint does not name its vocabulary", "train Scorer.RefusesTextThatWasReadWithAnotherVocabulary")
-m("train.22", SCORER, "info.vocab_fingerprint != vocabulary_)", "info.vocab_fingerprint != vocabulary_ && !MUT)", "text of another vocabulary is scored",
+m("train.22", SCORER, "info.vocab_fingerprint != data_.vocabulary)", "info.vocab_fingerprint != data_.vocabulary && !MUT)", "text of another vocabulary is scored",
   "train Scorer.RefusesTextThatWasReadWithAnotherVocabulary")
 m("train.23", SCORER, "options.shuffle = options.drop_last = false;", "options.shuffle = false; options.drop_last = MUT;", "a score leaves the last short batch out",
   "train Scorer.ScoresEveryRowAsTheTrainerDid")
