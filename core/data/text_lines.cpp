@@ -98,12 +98,11 @@ void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted
     for (const std::string& column : names_) seen += (seen.empty() ? "" : ", ") + column.substr(0, 20);
     throw Error(ErrorCode::config, name + ":1: " + what, (json_ ? "the keys are: " : "the header has: ") + seen.substr(0, 120), hint);
   };
-  const bool reads_label = !wanted.label_may_lack || has(wanted.label);
-  for (const std::string* column : {&wanted.first, &wanted.second, &wanted.label})
-    if (!column->empty() && !has(*column) && (column != &wanted.label || reads_label))
-      missing("no column '" + *column + "'", "name a column that is there");
+  const std::string label = wanted.label_may_lack && !has(wanted.label) ? "" : wanted.label;
+  for (const std::string& column : {wanted.first, wanted.second, label})
+    if (!column.empty() && !has(column)) missing("no column '" + column + "'", "name a column that is there");
   if (!wanted.second.empty() && wanted.first.empty()) missing("a second text column without a first one", "set data.text_column, too");
-  first_key_ = wanted.first, second_key_ = wanted.second, label_key_ = reads_label ? wanted.label : "";
+  first_key_ = wanted.first, second_key_ = wanted.second, label_key_ = label;
   if (first_key_.empty()) {
     const TextColumns* texts = std::find_if(std::begin(kTexts), std::end(kTexts),
                                             [&](const TextColumns& c) { return has(c.first) && (!c.second || has(c.second)); });
