@@ -55,7 +55,7 @@ struct WaistMatrix {
       : x(m.data<float>()), rows(m.rows), columns(m.cols), ld(m.ld), fours(m.ld % 4 == 0 && of_fours(m.cols, x)) {}
 };
 
-// The wide part is f(t r), where kGated times gate.t gate.r. Tiles of operands have kThin columns and StripLayout's places; what lies
+// The wide part is f(t r), multiplied by gate.t gate.r if kGated. Tiles of operands have kThin columns and StripLayout's places; what lies
 // outside a matrix is 0.
 template <int kThin, bool kGated>
 struct WaistTiles {
@@ -138,8 +138,8 @@ struct WaistForward : WaistTiles<kThin, kGated> {
   }
 };
 
-// partial (pieces, T, kThin) = dt = (dy l^T f'(t r)) r^T, each piece over its own columns of r; with a gate dt = (dy l^T gate f'(t r)) r^T,
-// and in gate_partial the gate's dt = (dy l^T f(t r)) gate.r^T.
+// partial (pieces, T, kThin) = dt = (dy l^T f'(t r)) r^T, each piece over its own columns of r. With a gate, f'(t r) is multiplied by it,
+// and gate_partial is the gate's dt = (dy l^T f(t r)) gate.r^T.
 template <int kThin, bool kGated, class F>
 struct WaistBackwardTokens : WaistTiles<kThin, kGated> {
   using Tiles = WaistTiles<kThin, kGated>;
@@ -201,8 +201,9 @@ struct WaistBackwardTokens : WaistTiles<kThin, kGated> {
   }
 };
 
-// partial_l (pieces, O, kThin) = dl = f(t r)^T dy, partial_r the same of dr^T = (dy l^T f'(t r))^T t, each piece over its own tokens; with
-// a gate f(t r), f'(t r) times it, and in gate_partial the gate's dr^T = (dy l^T f(t r))^T gate.t. Strips have a row for each column of r.
+// partial_l (pieces, O, kThin) = dl = f(t r)^T dy, partial_r the same of dr^T = (dy l^T f'(t r))^T t, each piece over its own tokens. With
+// a gate, f(t r) and f'(t r) are multiplied by it, and gate_partial is the gate's dr^T = (dy l^T f(t r))^T gate.t. Strips have a row for
+// each column of r.
 template <int kThin, bool kGated, class F>
 struct WaistBackwardSides : WaistTiles<kThin, kGated> {
   using Tiles = WaistTiles<kThin, kGated>;
@@ -293,7 +294,7 @@ struct WaistFold {
   KERNEL void operator()(int64_t i) const { one_of(i, std::make_index_sequence<kSums>()); }
 
  private:
-  template <size_t... K>  // without a loop: the sums are arguments of the launch, which have no index
+  template <size_t... K>  // no loop, whose index of a kernel argument would be known at run time only
   KERNEL void one_of(int64_t i, std::index_sequence<K...>) const {
     (add(sums[K], i), ...);
   }

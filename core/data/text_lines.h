@@ -15,7 +15,7 @@ struct TextFields {  // one row as it stands in the file
 // Columns, or keys, that are asked for by name; "" = found by the names below.
 struct ColumnNames {
   std::string first, second, label;
-  bool label_may_lack = false;  // rows without a label are read where there is no such column
+  bool label_may_lack = false;  // a file without the label column is read without labels
   bool operator==(const ColumnNames&) const = default;
   bool any() const { return !first.empty() || !second.empty() || !label.empty(); }
 };

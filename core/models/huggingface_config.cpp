@@ -383,8 +383,8 @@ std::string numbered_label(int64_t i) { return "LABEL_" + std::to_string(i); }
 Json classifier_config(const ModelConfig& model, const std::string& architecture, const std::string& dtype,
                        const std::vector<std::string>& label_names) {
   Json names = Json::object(), ids = Json::object();
+  const bool named = static_cast<int64_t>(label_names.size()) == model.classes && model.task == "classification";
   for (int64_t i = 0; i < model.classes; ++i) {
-    const bool named = static_cast<int64_t>(label_names.size()) == model.classes && model.task == "classification";
     const std::string name = named ? label_names[static_cast<size_t>(i)] : numbered_label(i);
     names[std::to_string(i)] = name;
     ids[name] = i;

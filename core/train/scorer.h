@@ -20,7 +20,7 @@ class Scorer {
   Scorer(const std::string& file, Device& device);
   ~Scorer();
   const RunConfig& config() const;
-  const std::vector<std::string>& label_names() const { return data_.label_names; }  // of TrainedOn
+  const std::vector<std::string>& label_names() const { return data_.label_names; }  // by class; empty: not known
   int64_t predicted(const std::vector<double>& outputs) const;                       // the class that a row of outputs says
 
   // Every row in order, the last partial batch too. `each`, when given, gets (row, its outputs). Throws

@@ -30,7 +30,7 @@ void Fibers::entry() {
   }
 }
 
-// By jumps, since swapcontext() asks the kernel for the mask of signals each time.
+// By jumps: swapcontext() would make a system call for the signal mask each time.
 void Fibers::switch_to(Fiber& fiber) {
   if (_setjmp(caller_) != 0) return;
   if (fiber.begun) _longjmp(fiber.place, 1);

@@ -25,7 +25,7 @@ class Fibers {
   struct Fiber {
     jmp_buf place;  // where it goes on
     void* stack = nullptr;
-    bool begun = false;  // it has a place
+    bool begun = false;  // `place` is set
     bool done = true;
   };
   static void entry();

@@ -100,7 +100,7 @@ TEST(TrainState, WithoutAValueIsRefused) {
   engine.method().save(whole);
   const std::string path = file("incomplete");
   const auto restores = [&](const Json& state) {
-    save_checkpoint(engine, config, state, {}, path);
+    save_checkpoint(engine, config, state, {.vocabulary = "blobs"}, path);
     Trainer(config, std::make_shared<Blobs>(), nullptr, *device, log).restore(path);
   };
   restores(whole);

@@ -205,9 +205,9 @@ struct Function {
   std::string name;
   int64_t most_shared = 48 << 10;
   bool loaded = false;
-  std::map<std::array<size_t, 3>, int> watched;  // launches whose threads and blocks were watched, by blocks, threads, shared bytes
+  std::map<std::array<size_t, 3>, int> watched;  // launches watched for races, by blocks, threads, shared bytes
 };
-constexpr int kMostWatched = 8;                 // of a shape: not each step of a long run
+constexpr int kMostWatched = 8;                 // launches of a shape, not every step of a long run
 std::map<const void*, Function>& functions() {  // filled before main()
   static std::map<const void*, Function> all;
   return all;

@@ -24,7 +24,7 @@ struct Launch {
   int threads = 1;
   int64_t dynamic_shared_bytes = 0;
   const char* params = nullptr;  // as the kernel lays them out
-  bool watch = true;             // a fault where threads or blocks use what others write, as said above
+  bool watch = true;             // fault on races between threads and between blocks
 };
 
 // Whether [address, address + bytes) may be touched by a kernel.
