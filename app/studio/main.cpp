@@ -184,6 +184,7 @@ class ItemsFile {
   ItemsFile(const ItemsFile&) = delete;
   void write() {
     if (items_.empty()) return;  // no frame was drawn
+    name_typing();
     std::ostringstream text;
     for (NamedItem& item : std::exchange(items_, {})) {
       std::replace(item.name.begin(), item.name.end(), '\n', ' ');

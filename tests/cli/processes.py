@@ -48,6 +48,11 @@ class Processes(CliTest):
     def together(self, count, *args):
         return self.result(self.start((count, self.folder, BIN, args)))
 
+    def trained_by(self, count, *args):
+        result = self.together(count, *args)
+        self.assertEqual(result.code, 0, result)
+        return result
+
     def row(self, name):
         return self.ok_json("runs", "show", name)
 
@@ -71,9 +76,7 @@ class Processes(CliTest):
         args = [*RUN, "--steps", 80, "--set", "train.micro_batches=4", "--set", "train.eval_every=20", "--set", "train.clip_norm=0.5", *EDITS, "--name"]
         self.ok(*args, "one")
         for count in (2, 3, 4):
-            result = self.together(count, *args, f"of {count}", "--json")
-            self.assertEqual(result.code, 0, result)
-            document = result.json()
+            document = self.trained_by(count, *args, f"of {count}", "--json").json()
             self.assertEqual((document["status"], document["step"]), ("finished", 80))
             self.assertEqual(document["memory"]["planned_peak_bytes"], document["memory"]["measured_peak_bytes"])
             self.same(f"of {count}", "one")
@@ -92,11 +95,11 @@ class Processes(CliTest):
         self.assertLessEqual({"edit", "stage", "truncation", "regrowth"}, kinds)
 
     def test_2_a_batch_has_a_part_a_process(self):
-        self.assertEqual(self.together(2, *RUN, "--steps", 20, "--name", "two").code, 0)
+        self.trained_by(2, *RUN, "--steps", 20, "--name", "two")
         self.assertEqual(self.row("two")["config"]["train"]["micro_batches"], 2)
         self.ok(*RUN, "--steps", 20, "--set", "train.micro_batches=2", "--name", "in two parts")
         self.same("two", "in two parts")
-        self.assertEqual(self.together(3, "fork", "two", "--at-step", 10, "--name", "fork of three", "--set", "train.micro_batches=3", "--quiet").code, 0)
+        self.trained_by(3, "fork", "two", "--at-step", 10, "--name", "fork of three", "--set", "train.micro_batches=3", "--quiet")
         self.ok("fork", "two", "--at-step", 10, "--name", "fork of one", "--set", "train.micro_batches=3", "--quiet")
         self.same("fork of three", "fork of one")
 
@@ -192,7 +195,7 @@ class Processes(CliTest):
 
     def test_7_weights_of_their_own_between_means(self):
         args = [*RUN, "--steps", 60, "--set", "train.micro_batches=2", "--set", "train.sync_every=7", "--set", "train.clip_norm=0.5", *EDITS[:-2], "--name"]
-        self.assertEqual(self.together(2, *args, "local").code, 0)
+        self.trained_by(2, *args, "local")
         self.ok(*args, "local in threads")
         self.same("local", "local in threads")
         self.assertTrue(self.ok_json("reproduce", "local")["identical"])

@@ -29,4 +29,9 @@ void name_area(const std::string& name, ImVec2 low, ImVec2 high) {
   g_items->push_back({name, seen.Min, seen.Max});
 }
 
+void name_typing() {
+  const ImGuiContext& imgui = *ImGui::GetCurrentContext();
+  if (g_items && imgui.IO.WantTextInput) g_items->push_back({"typing:" + std::to_string(imgui.ActiveId), {}, {}});
+}
+
 }  // namespace comera::studio

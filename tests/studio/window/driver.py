@@ -240,6 +240,7 @@ class Studio:
         self.display.xdotool(*down, "sleep", HELD, *up)
 
     def type(self, text):
+        self.steady(r"typing:\d+")  # a text box has the keyboard; what is typed before is lost
         self.display.xdotool("type", "--delay", 60, text)
 
     def picture(self, name):
