@@ -37,8 +37,10 @@ class Processes(CliTest):
         command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
         for index, (count, folder, program, args) in enumerate(programs):
             command += ([":"] if index else []) + ["-n", str(count), "-wdir", str(folder), program, *map(str, args)]
-        # The folder of Open MPI's sockets must have a short name.
-        places = environment(self.folder, **(env or {})) | {"TMPDIR": tempfile.gettempdir()}
+        # Open MPI's folder, of a short name: one for each start, since a run that ends removes what one that starts just made.
+        own = tempfile.mkdtemp(prefix="mpi-")
+        self.addCleanup(shutil.rmtree, own, ignore_errors=True)
+        places = environment(self.folder, **(env or {})) | {"TMPDIR": own}
         return subprocess.Popen(command, env=places, cwd=self.folder, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def result(self, process):

@@ -68,8 +68,10 @@ const std::string& no_processes() {
 }
 
 std::vector<std::string> processes_command(int processes, const std::string& socket) {
-  // The shell gives what mpirun writes on its standard error to the standard output, which HelperProgram reads.
-  std::vector<std::string> words = {"/bin/sh", "-c", "exec \"$@\" 2>&1", "sh", program_in_path("mpirun")};
+  // The shell gives what mpirun writes on its standard error to the standard output, which HelperProgram reads. Open MPI keeps its files
+  // in the private folder of the socket: in one folder for all runs of a user, a run that ends removes what one that starts just made.
+  std::vector<std::string> words = {"/bin/sh", "-c", "TMPDIR=\"$0\" exec \"$@\" 2>&1", std::filesystem::path(socket).parent_path().string(),
+                                    program_in_path("mpirun")};
   if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
   for (const char* word : {"--oversubscribe", "--bind-to", "none", "-n"}) words.emplace_back(word);
   words.push_back(std::to_string(processes));
