@@ -78,9 +78,9 @@ std::string one_of(const std::vector<std::string>& values) {
   return all;
 }
 
-std::string text_of(const When& when) {
+std::string condition_of(const When& when) {
   std::string text = std::string(when.path) + " is " + one_of(when.values);
-  for (const When& other : when.others) text += ", or " + text_of(other);
+  for (const When& other : when.others) text += ", or " + condition_of(other);
   return text;
 }
 
@@ -128,7 +128,7 @@ int explain(const Context& context, const std::string& asked) {
   rows.push_back({"built-in", setting->value});
   if (info.choices.empty() && !range_of(info).empty()) rows.push_back({"range", range_of(info)});
   for (const Choice& choice : info.choices) rows.push_back({choice.id, choice.about});
-  for (const When& one : conditions.found) rows.push_back({"used", "when " + text_of(one)});
+  for (const When& one : conditions.found) rows.push_back({"used", "when " + condition_of(one)});
   rows.push_back({"while running", info.is_live() ? "may change" : "fixed when a run starts"});
   print_table(context, {"setting", path}, rows);
   return 0;

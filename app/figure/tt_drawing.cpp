@@ -9,7 +9,7 @@
 namespace comera {
 namespace {
 
-constexpr float kText = 0.78f, kSmall = 0.72f, kName = 0.92f;
+constexpr float kLabel = 0.78f, kSmall = 0.72f, kName = 0.92f;
 
 Point at(double x, double y) { return {static_cast<float>(x), static_cast<float>(y)}; }
 
@@ -20,7 +20,7 @@ void draw_core(Drawing& out, const TTCore& core, bool selected, bool hovered) {
   const bool dead = core.rank_in == 0 || core.rank_out == 0;
   out.rect(from, to, mix(t.raised, side, hovered ? 0.3f : 0.14f), 0.3f);
   out.rect(from, to, selected ? t.accent : dead ? t.bad : with_alpha(side, 0.75f), 0.3f, selected ? 0.16f : 0.07f);
-  out.text(at(core.x, core.y), kText, t.text, core_label(core), Anchor::middle);
+  out.text(at(core.x, core.y), kLabel, t.text, core_label(core), Anchor::middle);
 }
 
 void draw_bond(Drawing& out, const TTBond& bond, bool selected, bool hovered) {
@@ -34,7 +34,7 @@ void draw_bond(Drawing& out, const TTBond& bond, bool selected, bool hovered) {
     out.rect(at(bond.x0, bond.y - bond.thickness / 2), at(bond.x1, bond.y + bond.thickness / 2), heat(share));
   else
     out.line({at(bond.x0, bond.y), at(bond.x1, bond.y)}, t.bad, 0.12f, -1, 0.3f);
-  out.text(at(middle, bond.y - bond.ghost / 2 - 0.62), kText, bond.live > 0 ? t.text : t.bad,
+  out.text(at(middle, bond.y - bond.ghost / 2 - 0.62), kLabel, bond.live > 0 ? t.text : t.bad,
            std::to_string(bond.live) + "/" + std::to_string(bond.initial), Anchor::middle, true);
   if (bond.cap > 0)
     out.text(at(middle, bond.y + bond.ghost / 2 + 0.55), kSmall, t.warning, "cap " + std::to_string(bond.cap), Anchor::middle);
@@ -51,7 +51,7 @@ void draw_collapsed(Drawing& out, const TTLayout& layout, const TTRow& row, bool
   out.rect(at(left, high), at(right, low), hovered ? t.hover : t.raised, 0.3f);
   const double share = row.first_entries > 0 ? static_cast<double>(row.entries) / static_cast<double>(row.first_entries) : 0;
   out.rect(at(left, low - 0.22), at(left + (right - left) * std::clamp(share, 0.0, 1.0), low), heat(static_cast<float>(share)), 0.1f);
-  out.text(at(left + 0.7, row.y - 0.08), kText, t.text,
+  out.text(at(left + 0.7, row.y - 0.08), kLabel, t.text,
            std::to_string(row.layers) + " layers,  " + thousands(static_cast<double>(row.entries)) + " of " +
                thousands(static_cast<double>(row.first_entries)) + " parameters,  ranks at " +
                std::to_string(std::lround(row.live_share * 100)) + " %");

@@ -15,8 +15,8 @@
 namespace comera::studio {
 namespace {
 
-constexpr double kPatience = 10;  // seconds after which quitting at once is offered
-constexpr float kWidth = 30;      // of texts, in em
+constexpr double kOfferAfter = 10;  // seconds after which quitting at once is offered
+constexpr float kWidth = 30;        // of texts, in em
 
 std::string step_text(int64_t step) { return thousands(static_cast<double>(step)); }
 
@@ -101,7 +101,7 @@ void wait(UiState& ui, const std::vector<std::string>& work) {
   const double waited = seconds_waited(closing);
   saving_progress(ui);
   list_work(work);
-  const bool long_time = waited > kPatience || closing.insisted;
+  const bool long_time = waited > kOfferAfter || closing.insisted;
   std::string text = waited >= 2 ? "Waiting for " + duration(waited) + ". " : "";
   if (long_time && ui.live) {
     const int64_t step = ui.live->view().snapshot->last_checkpoint_step;
@@ -153,7 +153,7 @@ void wait_for_work(UiState& ui, const std::vector<std::string>& work) {
       closing.gave_up = true;
       closing.since = 0;
     }
-  } else if (waited > kPatience || closing.insisted) {
+  } else if (waited > kOfferAfter || closing.insisted) {
     if (button("Quit now###quit-now", {.tooltip = "Without waiting; unfinished files are removed"})) ui.quit = closing.at_once = true;
   } else {
     text_dim("Stopping ...");

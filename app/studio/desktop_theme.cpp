@@ -14,7 +14,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr double kPatience = 2;  // seconds per program: without a session bus it may hang
+constexpr double kMostWait = 2;  // seconds per program: without a session bus it may hang
 
 struct Teller {
   std::vector<const char*> words;
@@ -112,7 +112,7 @@ std::optional<ThemeKind> DesktopTheme::answer() {
   std::optional<ThemeKind> kind;
   if (program_) {
     const auto end = program_->ended();
-    if (!end && program_->age() < kPatience) return std::nullopt;
+    if (!end && program_->age() < kMostWait) return std::nullopt;
     if (end && end->code == 0) kind = tellers()[static_cast<size_t>(next_ - 1)].theme(end->said);
     if (!kind) ask_next();
     if (!kind && program_) return std::nullopt;

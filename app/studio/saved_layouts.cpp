@@ -13,8 +13,8 @@
 namespace comera::studio {
 namespace {
 
-constexpr size_t kMost = 50;  // saved layouts at most, since the menu lists all of them
-constexpr int kDeepest = 8;   // nested splits; enough to give each panel a place of its own
+constexpr size_t kMostLayouts = 50;  // saved layouts at most, since the menu lists all of them
+constexpr int kDeepest = 8;          // nested splits; enough to give each panel a place of its own
 constexpr float kLeastShare = 0.03f;
 
 auto find(std::vector<SavedLayout>& all, const std::string& name) {
@@ -147,8 +147,8 @@ std::string no_saving(const UiState& ui, const std::string& name) {
   if (wanted.empty()) return "Enter a name";
   if (wanted.size() > kLongestLayoutName) return "The name is longer than " + std::to_string(kLongestLayoutName) + " letters";
   if (ui.layout != "train" || !ImGui::DockBuilderGetNode(ui.panels_dock)) return "The training page is not shown";
-  if (ui.layouts.size() >= kMost && !saved_layout(ui, arrangement_of(wanted)))
-    return "There are already " + std::to_string(kMost) + " layouts: delete one first";
+  if (ui.layouts.size() >= kMostLayouts && !saved_layout(ui, arrangement_of(wanted)))
+    return "There are already " + std::to_string(kMostLayouts) + " layouts: delete one first";
   return "";
 }
 

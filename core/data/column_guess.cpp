@@ -13,10 +13,10 @@
 namespace comera {
 namespace {
 
-constexpr size_t kRows = 2000;        // that are looked at
-constexpr size_t kMostClasses = 100;  // of a label that nobody named
-constexpr size_t kRowsOfAClass = 5;   // at least, on average
-constexpr size_t kLongestLabel = 60;  // bytes
+constexpr size_t kRows = 2000;               // that are looked at
+constexpr size_t kMostGuessedClasses = 100;  // of a label that nobody named
+constexpr size_t kRowsOfAClass = 5;          // at least, on average
+constexpr size_t kLongestLabel = 60;         // bytes
 // Columns that hold a label more often than not.
 constexpr std::array kUsualLabels = {"class",   "category", "target", "sentiment", "topic",    "intent",
                                      "section", "type",     "kind",   "genre",     "language", "lang"};
@@ -37,10 +37,10 @@ struct Column {
       words += !space && !inside;
       inside = !space;
     }
-    if (values.size() <= kMostClasses || values.contains(cell)) ++values[cell];
+    if (values.size() <= kMostGuessedClasses || values.contains(cell)) ++values[cell];
   }
   bool may_be_label() const {
-    return !has_gaps && longest <= kLongestLabel && values.size() >= 2 && values.size() <= kMostClasses &&
+    return !has_gaps && longest <= kLongestLabel && values.size() >= 2 && values.size() <= kMostGuessedClasses &&
            rows >= kRowsOfAClass * values.size();
   }
 };

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kPiece = 1 << 19;  // bytes of a text that a thread takes at once, and a little more up to a place for a cut
 
 // Head of a packed file; the ids follow, i32.
-struct Head {
+struct PackedTokens {
   char magic[8] = {'t', 'o', 'k', 'e', 'n', 's', '0', '1'};
   char key[64] = {};
   int64_t count = 0;
@@ -65,7 +65,7 @@ bool TokenPack::open(const std::string& packed, const std::string& key, int64_t 
     return false;
   }
   const std::string_view bytes = file->bytes();
-  Head head;
+  PackedTokens head;
   const std::string magic(head.magic, sizeof head.magic);
   if (bytes.size() < sizeof head) return false;
   std::memcpy(&head, bytes.data(), sizeof head);
@@ -87,7 +87,7 @@ TokenPack::TokenPack(const Documents& texts, const Tokenizer& tokenizer, const s
     open_packed(
         "tokens-" + key.substr(0, 32) + ".pack", texts.path(), [&](const std::string& path) { return open(path, key, tokenizer.size()); },
         [&](PackedOutput& out) {
-          Head head;
+          PackedTokens head;
           std::memcpy(head.key, key.data(), sizeof head.key);
           head.sum = kNoSum;
           out.write(&head, sizeof head);

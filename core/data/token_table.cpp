@@ -10,7 +10,7 @@ namespace comera {
 namespace {
 
 constexpr int64_t kLargestId = 100'000'000;
-constexpr int32_t kSegments = 2;
+constexpr int32_t kMostSegments = 2;
 
 // Of a message that has parts of a file in it.
 std::string one_line(const std::string& text) {
@@ -64,7 +64,7 @@ std::vector<Mark> TokenReader::marks_of(const WideJson& list, const WideJson& to
     const auto special = piece.find("SpecialToken");
     const WideJson& of = special != piece.end() ? *special : piece.at("Sequence");
     const auto segment = of.value("type_id", int64_t{0});
-    if (segment < 0 || segment >= kSegments) unknown("the segment " + std::to_string(segment));
+    if (segment < 0 || segment >= kMostSegments) unknown("the segment " + std::to_string(segment));
     if (special == piece.end())
       out.push_back({-1, of.at("id") == "A" ? 0 : 1, static_cast<int32_t>(segment)});
     else

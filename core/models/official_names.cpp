@@ -24,7 +24,7 @@ constexpr Names kLinears[] = {
     {"head.", "classifier.fc2.layer."},
 };
 constexpr Names kNorms[] = {{"emb.norm.", "encoder.embedding.layer_norm."}};
-constexpr Names kBlock = {"enc", "encoder.encoder_blocks."};  // the number of the block follows, then one of these:
+constexpr Names kBlocks = {"enc", "encoder.encoder_blocks."};  // the number of the block follows, then one of these:
 constexpr Names kBlockLinears[] = {
     {".attn.q.", ".slf_attn.w_qs.layer."}, {".attn.k.", ".slf_attn.w_ks.layer."}, {".attn.v.", ".slf_attn.w_vs.layer."},
     {".attn.o.", ".slf_attn.fc.layer."},   {".ffn.in.", ".pos_ffn.fc_1.layer."},  {".ffn.out.", ".pos_ffn.fc_2.layer."},
@@ -70,14 +70,14 @@ std::string translate(std::string_view name, Side from, Side to) {
   if (std::string found = whole(name, kTables, from, to); !found.empty()) return found;
   if (std::string found = layer(name, kLinears, linear_part, from, to); !found.empty()) return found;
   if (std::string found = layer(name, kNorms, norm_part, from, to); !found.empty()) return found;
-  if (!name.starts_with(kBlock.*from)) return "";
-  name.remove_prefix((kBlock.*from).size());
+  if (!name.starts_with(kBlocks.*from)) return "";
+  name.remove_prefix((kBlocks.*from).size());
   const std::string_view number = name.substr(0, name.find('.'));
   if (!is_number(number)) return "";
   name.remove_prefix(number.size());
   std::string tail = layer(name, kBlockLinears, linear_part, from, to);
   if (tail.empty()) tail = layer(name, kBlockNorms, norm_part, from, to);
-  return tail.empty() ? "" : std::string(kBlock.*to).append(number).append(tail);
+  return tail.empty() ? "" : std::string(kBlocks.*to).append(number).append(tail);
 }
 
 }  // namespace

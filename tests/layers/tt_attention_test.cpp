@@ -7,17 +7,17 @@ namespace {
 
 constexpr int64_t kFeatures = 24;
 
-struct AttentionCase {
+struct TTAttentionCase {
   int64_t heads = 2, key_heads = 2, rank = 5;  // heads of 12, or w = 8
   bool causal = false, bias = true, keep = true;
   double dropout = 0.3;
-  friend std::ostream& operator<<(std::ostream& out, const AttentionCase& c) {
+  friend std::ostream& operator<<(std::ostream& out, const TTAttentionCase& c) {
     return out << c.heads << " heads, " << c.key_heads << " of keys, rank " << c.rank << (c.causal ? ", causal" : "")
                << (c.bias ? "" : ", no bias") << (c.keep ? "" : ", not kept") << ", dropout " << c.dropout;
   }
 };
 
-constexpr AttentionCase kCases[] = {
+constexpr TTAttentionCase kCases[] = {
     {},
     {.keep = false},
     {.causal = true, .dropout = 0},
@@ -27,7 +27,7 @@ constexpr AttentionCase kCases[] = {
 };
 
 struct BuiltAttention {
-  BuiltAttention(const AttentionCase& c, bool thin, DType type = DType::f64, int threads = 1)
+  BuiltAttention(const TTAttentionCase& c, bool thin, DType type = DType::f64, int threads = 1)
       : rig(type, nullptr, threads), factory(rig.params, *rig.stash, {form(c, thin)}) {
     layer = std::make_unique<SelfAttention>("a",
                                             AttentionSpec{.features = kFeatures,
@@ -45,7 +45,7 @@ struct BuiltAttention {
     rig.sequences = {rig.put_ids(starts), rig.put_ids(lengths), 40};  // two tokens are in none
     x = rig.noise({89, kFeatures});
   }
-  static std::shared_ptr<WeightForm> form(const AttentionCase& c, bool thin) {
+  static std::shared_ptr<WeightForm> form(const TTAttentionCase& c, bool thin) {
     TTKinds kinds;
     kinds.attention.tensorise = true;
     kinds.attention.rank = c.rank;
@@ -58,7 +58,7 @@ struct BuiltAttention {
   Tensor x;
 };
 
-class TTAttentionOf : public testing::TestWithParam<AttentionCase> {};
+class TTAttentionOf : public testing::TestWithParam<TTAttentionCase> {};
 
 TEST_P(TTAttentionOf, EqualsAttentionWithAllOfItsHeads) {
   BuiltAttention thin(GetParam(), true), whole(GetParam(), false);
@@ -92,7 +92,7 @@ TEST(TTAttention, ThreadsChangeNoBit) {
 
 // With ranks that leave no fewer columns than a head has, it is the same computation as before, bit for bit.
 TEST(TTAttention, ManyRanksLeaveWholeHeads) {
-  const AttentionCase many = {.rank = 10};
+  const TTAttentionCase many = {.rank = 10};
   BuiltAttention thin(many, true), whole(many, false);
   const Pass a = pass(thin.rig, *thin.layer, thin.x), b = pass(whole.rig, *whole.layer, whole.x);
   EXPECT_EQ(a.y, b.y);

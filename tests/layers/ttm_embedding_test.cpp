@@ -1,6 +1,6 @@
 // TTM table: lookups against the table written out by plain loops, gradients against finite differences.
-#include "core/layers/tt_linear.h"
 #include "core/layers/ttm_embedding.h"
+#include "core/layers/tt_linear.h"
 
 #include "tests/layers/check_layer.h"
 #include "tests/layers/dense_equivalent.h"
@@ -34,8 +34,8 @@ const TableCase kTableCases[] = {
     {"one_id", {3, 4}, {2, 2}, {1, 3, 1}, 12, {7}},
 };
 
-struct Built {
-  explicit Built(const TableCase& c, DType dtype = DType::f64)
+struct BuiltTable {
+  explicit BuiltTable(const TableCase& c, DType dtype = DType::f64)
       : rig(dtype), factory(rig.params, *rig.stash), shape(shape_of(c)), layer("e", shape, factory) {
     rig.start();
     for (size_t k = 0; k < train().ranks.size(); ++k)
@@ -63,12 +63,12 @@ struct Built {
 class TTMCase : public testing::TestWithParam<TableCase> {};
 
 TEST_P(TTMCase, GradientsAgreeWithFiniteDifferences) {
-  Built built(GetParam());
+  BuiltTable built(GetParam());
   check_gradients(built.rig, built.layer, built.ids, {.step = 1e-3, .tolerance = 1e-9});
 }
 
 TEST_P(TTMCase, EqualsTheRowsOfTheTable) {
-  Built built(GetParam());
+  BuiltTable built(GetParam());
   if (GetParam().split) {
     EXPECT_EQ(ttm_split(built.shape, built.ids.size(0)), GetParam().split);
   }
@@ -84,7 +84,7 @@ TEST_P(TTMCase, EqualsTheRowsOfTheTable) {
 }
 
 TEST_P(TTMCase, EveryCoreCarriesTheWholeGradient) {
-  Built built(GetParam());
+  BuiltTable built(GetParam());
   const Values dy = noise_values(built.ids.size(0) * built.shape.out, 5);
   const double expected = dot(dy, pass(built.rig, built.layer, built.ids, dy).y), tolerance = 1e-12 * std::max(1.0, std::fabs(expected));
   for (const Param* core : built.train().cores)
@@ -94,7 +94,7 @@ TEST_P(TTMCase, EveryCoreCarriesTheWholeGradient) {
 }
 
 TEST_P(TTMCase, FloatsAgreeWithDoubles) {
-  Built wide(GetParam()), narrow(GetParam(), DType::f32);
+  BuiltTable wide(GetParam()), narrow(GetParam(), DType::f32);
   const Values dy = noise_values(wide.ids.size(0) * wide.shape.out, 5);
   const Pass exact = pass(wide.rig, wide.layer, wide.ids, dy), rounded = pass(narrow.rig, narrow.layer, narrow.ids, dy);
   EXPECT_LE(relative_difference(rounded.y, exact.y, 1e-5), 5e-6);
@@ -108,7 +108,7 @@ TEST(TTMEmbedding, EntriesStartWithVarianceOne) {
   const TableCase c{"variance", {3, 2, 2, 2}, {2, 2, 2, 1}, {1, 4, 5, 3, 1}, 24, {0}};
   Rig rig;
   LayerFactory factory(rig.params, *rig.stash);
-  TTMEmbedding layer("e", Built::shape_of(c), factory);
+  TTMEmbedding layer("e", BuiltTable::shape_of(c), factory);
   rig.start();
   double squares = 0, count = 0;
   for (uint64_t seed = 1; seed <= 2000; ++seed) {

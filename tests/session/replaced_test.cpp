@@ -27,7 +27,7 @@ SessionStart back_to(const test::Folder& folder, int64_t step, std::vector<std::
   return start;
 }
 
-std::string kept_of(const test::Folder& folder) {
+std::string kept_run(const test::Folder& folder) {
   const RunReader reader(folder.store());
   for (const RunRow& row : reader.runs())
     if (row.name == "small-replaced") return row.id;
@@ -49,7 +49,7 @@ TEST(Replaced, WhatCameAfterTheStepBecomesARunOfItsOwn) {
   const auto ranks_before = reader.ranks_at(id, 80);
   run(back_to(folder, 60, {"train.lr_core=5e-4"}));  // from the checkpoint of step 50
 
-  const std::string kept = kept_of(folder);
+  const std::string kept = kept_run(folder);
   ASSERT_NE(kept, "");
   const RunRow row = reader.run(kept);
   EXPECT_EQ(row.parent, id);
@@ -97,7 +97,7 @@ TEST(Replaced, ItCanBeExtendedAndGoesOnBitForBit) {
   const test::Folder folder;
   run(start_in(folder));
   run(back_to(folder, 25));
-  const std::string kept = kept_of(folder);
+  const std::string kept = kept_run(folder);
   ASSERT_NE(kept, "");
   SessionStart start = back_to(folder, -1);
   start.resume_run = kept;
@@ -125,7 +125,7 @@ TEST(Replaced, StepsThatComeOutTheSameAreNotKeptTwice) {
       ASSERT_TRUE(session.wait(60));
     }
     run(back_to(folder, at));
-    EXPECT_EQ(kept_of(folder), "");
+    EXPECT_EQ(kept_run(folder), "");
     EXPECT_EQ(RunReader(folder.store()).runs(true).size(), 1u);
   }
 }

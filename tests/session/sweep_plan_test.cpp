@@ -136,7 +136,7 @@ TEST(SweepPlan, RefusedPointsAreLeftOutWithTheirReason) {
   EXPECT_EQ(drawn[8].refusal.rfind("the same values as point ", 0), 0u);
 }
 
-Error error_of(const std::string& text) {
+Error sweep_error(const std::string& text) {
   try {
     plan_sweep(sweep_of(text), load);
   } catch (const Error& error) {
@@ -191,12 +191,12 @@ TEST(SweepPlan, AFileThatIsWrongIsRefusedWithThePlace) {
   };
   for (const auto& one : cases) {
     SCOPED_TRACE(one.text);
-    const Error error = error_of(one.text);
+    const Error error = sweep_error(one.text);
     EXPECT_EQ(error.code(), ErrorCode::config);
     EXPECT_NE(std::string(error.what()).find(one.what), std::string::npos) << error.what();
     EXPECT_NE(error.hint().find(one.hint), std::string::npos) << error.hint();
   }
-  EXPECT_EQ(error_of(R"({"base": "demo", "grid": {"method": ["galor"]}})").hint(), "did you mean 'galore'?");
+  EXPECT_EQ(sweep_error(R"({"base": "demo", "grid": {"method": ["galor"]}})").hint(), "did you mean 'galore'?");
 }
 
 TEST(SweepPlan, HalvingKeepsTheWholePartOfTheShareAndAtLeastOne) {

@@ -11,12 +11,6 @@
 namespace comera::studio {
 namespace {
 
-const Action& find(const std::vector<Action>& all, const std::string& id) {
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Action& action) { return action.id == id; });
-  if (found == all.end()) throw std::runtime_error("no action " + id);
-  return *found;
-}
-
 TEST(ActionTable, IdsAndKeysAreUnique) {
   for (const Phase phase : {Phase::idle, Phase::running, Phase::paused, Phase::finished})
     for (const Layout& layout : layouts()) {
@@ -62,11 +56,11 @@ TEST(ActionTable, AForkIsPutBesideItsParent) {
   Stage stage;
   stage.begin_run(Phase::running);
   stage.frames();
-  EXPECT_NE(find(actions(stage.ui), "run.compare-parent").why_not, "");
+  EXPECT_NE(action_of(stage.ui, "run.compare-parent").why_not, "");
   stage.script->records.events.push_back({0, 0, "start", 0, R"({"parent": "r-older", "fork_step": 20})"});
   for (const char* run : {"r-a", "r-b"}) pick_run(stage.ui.compare, run);
   stage.frames();
-  const Action action = find(actions(stage.ui), "run.compare-parent");
+  const Action action = action_of(stage.ui, "run.compare-parent");
   ASSERT_EQ(action.why_not, "");
   action.act(stage.ui);
   EXPECT_EQ(stage.ui.layout, "compare");
@@ -79,7 +73,7 @@ TEST(ActionTable, WhatCannotBeDoneSaysWhyAndDoesNothing) {
   Stage stage;
   stage.frames();
   for (const char* id : {"run.step", "run.checkpoint", "run.stop", "run.drop", "timeline.play"})
-    EXPECT_FALSE(find(actions(stage.ui), id).why_not.empty()) << id;
+    EXPECT_FALSE(action_of(stage.ui, id).why_not.empty()) << id;
   stage.press(ImGuiKey_F10);
   stage.press(ImGuiMod_Ctrl | ImGuiKey_S);
   stage.press(ImGuiMod_Shift | ImGuiKey_F5);
@@ -147,7 +141,7 @@ TEST(ActionTable, EveryActionCanBeCalledInEveryState) {
       for (const Action& listed : actions(ui)) {
         if (!called.insert(page + listed.id + (listed.why_not.empty() ? "" : " not")).second) continue;
         reset();
-        const Action action = find(actions(ui), listed.id);
+        const Action action = action_of(ui, listed.id);
         SCOPED_TRACE(name + " " + page + " " + action.id);
         if (action.why_not.empty()) {
           perform(ui, action.id);

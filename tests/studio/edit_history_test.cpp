@@ -8,12 +8,6 @@
 namespace comera::studio {
 namespace {
 
-const Action& find(const std::vector<Action>& all, const std::string& id) {
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Action& action) { return action.id == id; });
-  if (found == all.end()) throw std::runtime_error("no action " + id);
-  return *found;
-}
-
 // The session did what was posted last: it is an event, as of every edit.
 void done(Stage& stage) {
   const EditCommand edit = std::get<EditCommand>(stage.script->posted.back());
@@ -46,21 +40,21 @@ TEST(EditHistory, KeysTakeAnEditBackAndMakeItAgain) {
   stage.begin_run(Phase::running);
   stage.frames();
   const double before = stage.ui.config().train.lr_rank;
-  EXPECT_EQ(find(actions(stage.ui), "run.undo").why_not, "There is no edit to undo");
+  EXPECT_EQ(action_of(stage.ui, "run.undo").why_not, "There is no edit to undo");
   stage.press(ImGuiMod_Ctrl | ImGuiKey_Z);
   EXPECT_TRUE(stage.script->posted.empty());
   stage.ui.live->edit("train.lr_rank", "0.5");
   done(stage);
   ASSERT_EQ(stage.ui.config().train.lr_rank, 0.5);
-  EXPECT_EQ(find(actions(stage.ui), "run.undo").title, "Undo lr_rank 0.001 -> 0.5");
+  EXPECT_EQ(action_of(stage.ui, "run.undo").title, "Undo lr_rank 0.001 -> 0.5");
   stage.press(ImGuiMod_Ctrl | ImGuiKey_Z);
   EXPECT_EQ(last(stage).path, "train.lr_rank");
   EXPECT_EQ(std::stod(last(stage).value), before);
   EXPECT_EQ(stage.ui.live->edits().at("train.lr_rank").stage, EditState::pending) << "it waits for a step, as every edit";
   done(stage);
   EXPECT_EQ(stage.ui.config().train.lr_rank, before);
-  EXPECT_FALSE(find(actions(stage.ui), "run.undo").why_not.empty());
-  EXPECT_EQ(find(actions(stage.ui), "run.redo").title, "Redo lr_rank 0.001 -> 0.5");
+  EXPECT_FALSE(action_of(stage.ui, "run.undo").why_not.empty());
+  EXPECT_EQ(action_of(stage.ui, "run.redo").title, "Redo lr_rank 0.001 -> 0.5");
   stage.press(ImGuiMod_Ctrl | ImGuiKey_Y);
   EXPECT_EQ(last(stage).value, "0.5");
   done(stage);
@@ -70,7 +64,7 @@ TEST(EditHistory, KeysTakeAnEditBackAndMakeItAgain) {
   done(stage);
   stage.ui.live->edit("method.comera.threshold", "0.05");
   done(stage);
-  EXPECT_FALSE(find(actions(stage.ui), "run.redo").why_not.empty()) << "a new edit ends what could be made again";
+  EXPECT_FALSE(action_of(stage.ui, "run.redo").why_not.empty()) << "a new edit ends what could be made again";
 }
 
 // The session did what was posted last, and its step: another stage is an event of its own.
@@ -102,7 +96,7 @@ TEST(EditHistory, ASwitchOfTheStageIsTakenBack) {
   switched(stage);
   EXPECT_TRUE(stage.ui.snapshot().late);
   EXPECT_EQ(stage.ui.shown().marks.back().kind, Mark::late_stage);
-  EXPECT_EQ(find(actions(stage.ui), "run.undo").title, "Undo stage early -> late");
+  EXPECT_EQ(action_of(stage.ui, "run.undo").title, "Undo stage early -> late");
   stage.press(ImGuiMod_Ctrl | ImGuiKey_Z);
   EXPECT_EQ(last(stage).path, "stage");
   EXPECT_EQ(last(stage).value, "early");
@@ -195,7 +189,7 @@ TEST(EditHistory, NothingIsChangedWhileThePastIsShown) {
   done(stage);
   stage.ui.timeline.snapshot = stage.script->snapshot;
   const size_t posted = stage.script->posted.size();
-  EXPECT_EQ(find(actions(stage.ui), "run.undo").why_not, "Not during replay");
+  EXPECT_EQ(action_of(stage.ui, "run.undo").why_not, "Not during replay");
   undo_edit(stage.ui);
   EXPECT_EQ(stage.script->posted.size(), posted);
 }

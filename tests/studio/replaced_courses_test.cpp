@@ -59,10 +59,6 @@ class ReplacedRun : public StoreStage {
     return all;
   }
 
-  static const Action& find(const std::vector<Action>& all, const std::string& id) {
-    return *std::find_if(all.begin(), all.end(), [&](const Action& action) { return action.id == id; });
-  }
-
   std::string id_, kept_;
 };
 
@@ -104,7 +100,7 @@ TEST_F(ReplacedRun, IsSentBackFromTheCursor) {
   open();
   seek(ui(), 60);
   stage_->frames();
-  const Action back = find(actions(ui()), "run.back");
+  const Action back = action_of(ui(), "run.back");
   EXPECT_EQ(back.title, "Roll back to checkpoint 50");
   ASSERT_EQ(back.why_not, "");
   back.act(ui());
@@ -118,7 +114,7 @@ TEST_F(ReplacedRun, IsForkedWithOtherSettings) {
   open();
   seek(ui(), 60);
   stage_->frames();
-  const Action fork = find(actions(ui()), "run.fork_with");
+  const Action fork = action_of(ui(), "run.fork_with");
   EXPECT_EQ(fork.title, "Fork from step 60 with other settings ...");
   fork.act(ui());
   EXPECT_EQ(ui().layout, "new");

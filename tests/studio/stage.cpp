@@ -50,6 +50,13 @@ Snapshot a_snapshot(Phase phase, int64_t step, int layers) {
   return s;
 }
 
+Action action_of(const UiState& ui, const std::string& id) {
+  const std::vector<Action> all = actions(ui);
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Action& action) { return action.id == id; });
+  CHECK(found != all.end(), "no action " << id);
+  return *found;
+}
+
 Stage::Stage(ImVec2 size, float scale, ThemeKind kind) : size_(size) {
   setenv("COMERA_ASSETS", COMERA_SOURCE_DIR "/assets", 0);  // wherever it is built
   ImGui::CreateContext();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "app/studio/action_table.h"
 #include "app/studio/frame.h"
 #include "app/studio/shown_run/live_run.h"
 #include "app/studio/ui_state.h"
@@ -40,6 +41,9 @@ class FakeLink : public RunLink {
  private:
   std::shared_ptr<Script> script_;
 };
+
+// The action of this id in the table of now. Fails a CHECK for other ids.
+Action action_of(const UiState& ui, const std::string& id);
 
 // A snapshot in the late stage of a run with some layers.
 Snapshot a_snapshot(Phase phase, int64_t step, int layers = 3);

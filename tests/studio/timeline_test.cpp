@@ -467,41 +467,37 @@ TEST_F(TimelineTest, ARunGoesOnInItsOwnStore) {
   EXPECT_EQ(stage_->started.store, other) << "a new run goes into the store that is open";
 }
 
-const Action& find(const std::vector<Action>& all, const std::string& id) {
-  return *std::find_if(all.begin(), all.end(), [&](const Action& action) { return action.id == id; });
-}
-
 // From the past of a run that trains: the checkpoint before the cursor, and steps that are computed again meanwhile.
 TEST_F(TimelineTest, TheWaysOnFromThePastOfARunThatTrains) {
   ui().store = std::make_unique<StoreClient>(store_, [] {});
   ui().open_session = start_session;
   ui().sets = {"train.threads=1",           "train.steps=60",          "train.eval_every=10", "method.comera.late_after=20",
                "train.checkpoint_every=15", "train.max_steps_per_s=0", "train.batch=16",      "data.validation_rows=64"};
-  EXPECT_NE(find(actions(ui()), "run.fork").why_not, "");
+  EXPECT_NE(action_of(ui(), "run.fork").why_not, "");
   ASSERT_TRUE(start_preset(ui(), "demo"));
   ui().live->step(38);
   ASSERT_TRUE(until([&] { return step() == 38 && ui().live->view().snapshot->phase == Phase::paused; }));
   const std::string id = ui().live->run();
-  EXPECT_NE(find(actions(ui()), "run.fork").why_not, "") << "its newest step may not be stored yet";
-  EXPECT_EQ(find(actions(ui()), "run.fork_checkpoint").why_not, "");
+  EXPECT_NE(action_of(ui(), "run.fork").why_not, "") << "its newest step may not be stored yet";
+  EXPECT_EQ(action_of(ui(), "run.fork_checkpoint").why_not, "");
   ASSERT_TRUE(until([&] {
     if (ui().load_request == 0 && step() != 21) seek(ui(), 21);
     return step() == 21;
   }));
-  EXPECT_EQ(find(actions(ui()), "run.fork").title, "Fork from step 21");
+  EXPECT_EQ(action_of(ui(), "run.fork").title, "Fork from step 21");
   std::vector<NamedItem> items;
   collect_items(&items);
   stage_->frames(2);
   collect_items(nullptr);
   for (const char* name : {"follow", "fork"})
     EXPECT_TRUE(std::any_of(items.begin(), items.end(), [&](const NamedItem& item) { return item.name == name; })) << name;
-  EXPECT_EQ(find(actions(ui()), "run.fork_checkpoint").title, "Fork from checkpoint 15");
-  EXPECT_EQ(find(actions(ui()), "run.reproduce").title, "Reproduce steps 16 to 21");
+  EXPECT_EQ(action_of(ui(), "run.fork_checkpoint").title, "Fork from checkpoint 15");
+  EXPECT_EQ(action_of(ui(), "run.reproduce").title, "Reproduce steps 16 to 21");
 
-  find(actions(ui()), "run.reproduce").act(ui());
+  action_of(ui(), "run.reproduce").act(ui());
   ASSERT_TRUE(ui().reproducing);
   EXPECT_TRUE(ui().busy()) << "how far it is is drawn";
-  EXPECT_NE(find(actions(ui()), "run.reproduce").why_not, "") << "one at a time";
+  EXPECT_NE(action_of(ui(), "run.reproduce").why_not, "") << "one at a time";
   stage_->frames(2);
   EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
   ASSERT_TRUE(until([&] { return !ui().reproducing; }));
@@ -510,7 +506,7 @@ TEST_F(TimelineTest, TheWaysOnFromThePastOfARunThatTrains) {
   EXPECT_EQ(ui().toasts.back().level, Level::good);
   EXPECT_NE(ui().toasts.back().text.find("steps 16 to 21 reproduced: identical"), std::string::npos) << ui().toasts.back().text;
   select_steps(ui(), 10, 15);
-  EXPECT_EQ(find(actions(ui()), "run.reproduce").title, "Reproduce steps 10 to 15");
+  EXPECT_EQ(action_of(ui(), "run.reproduce").title, "Reproduce steps 10 to 15");
 
   ASSERT_TRUE(fork_shown_checkpoint(ui()));
   ASSERT_EQ(ui().ending.size(), 1u) << "it writes its checkpoint";
@@ -528,7 +524,7 @@ TEST_F(TimelineTest, TheWaysOnFromThePastOfARunThatTrains) {
 
 TEST_F(TimelineTest, WhatIsNotTheSameWhenComputedAgainIsTold) {
   open(write_run(100));  // its losses are made up
-  EXPECT_EQ(find(actions(ui()), "run.fork_checkpoint").why_not,
+  EXPECT_EQ(action_of(ui(), "run.fork_checkpoint").why_not,
             "There is no checkpoint before this step; a fork from the step itself computes the steps again");
   reproduce_whole(ui());
   ASSERT_TRUE(until([&] { return !ui().reproducing; }));

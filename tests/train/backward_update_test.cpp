@@ -5,13 +5,13 @@
 namespace comera::test {
 namespace {
 
-struct Trained {
+struct UpdatedRun {
   std::vector<double> losses;
   std::map<std::string, std::vector<double>> values;
   int64_t gradients = 0, rank_gradients = 0;  // bytes
 };
 
-Trained trained(const RunConfig& config) {
+UpdatedRun updated_run(const RunConfig& config) {
   const auto device = open_cpu_device(2);
   Log log;
   Trainer trainer(config, data_of(config), nullptr, *device, log);
@@ -19,7 +19,7 @@ Trained trained(const RunConfig& config) {
   const MemoryByPurpose planned = trainer.engine().planned();
   EXPECT_EQ(planned.total(), trainer.engine().memory().now().total());
   for (int step = 0; step < 24; ++step) trainer.step();
-  Trained out{log.losses, {}, planned[Purpose::gradient], 0};
+  UpdatedRun out{log.losses, {}, planned[Purpose::gradient], 0};
   for (Param& param : trainer.engine().params().params()) {
     out.values[param.name] = to_host(*device, param.value);
     if (param.kind == ParamKind::rank_vector) out.rank_gradients += Arena::aligned(param.value.bytes());
@@ -43,9 +43,9 @@ TEST_P(BackwardUpdate, HasTheBitsOfOneBehindBackward) {
     config.method.waist = waist;
     config.method.checkpoint = checkpoint;
     config.method.update = "backward";
-    const Trained during = trained(config);
+    const UpdatedRun during = updated_run(config);
     config.method.update = "after";
-    const Trained after = trained(config);
+    const UpdatedRun after = updated_run(config);
     EXPECT_EQ(during.losses, after.losses) << stash << waist;
     EXPECT_EQ(during.values, after.values) << stash << waist;
     EXPECT_LE(during.gradients, during.rank_gradients) << "of rank vectors alone";

@@ -43,14 +43,14 @@ TEST(LateStage, RanksRestWhileTheSizeIsAtItsTarget) {
 }
 
 // The size after each late step, with the pace of that step.
-struct Course {
+struct LateCourse {
   std::vector<double> sizes, paces;
   std::vector<bool> pushed;
   double target = 0;
 };
 
 // `halving_at`: the step before which the pace is set; until then there is none.
-Course late_course(int64_t halving, int64_t steps, const std::string& saved = "", int64_t save_at = 0, int64_t halving_at = 0) {
+LateCourse late_course(int64_t halving, int64_t steps, const std::string& saved = "", int64_t save_at = 0, int64_t halving_at = 0) {
   RunConfig config = image_config();
   config.method.comera.late_after = 5;
   config.method.comera.target = 0.2;
@@ -63,7 +63,7 @@ Course late_course(int64_t halving, int64_t steps, const std::string& saved = ""
   Log log;
   Trainer trainer(config, std::make_shared<Blobs>(), nullptr, *device, log);
   trainer.start();
-  Course course;
+  LateCourse course;
   while (!trainer.finished()) {
     if (halving_at > 0 && trainer.state().step + 1 == halving_at) trainer.edit("method.comera.late_halving", std::to_string(halving));
     trainer.step();
@@ -80,7 +80,7 @@ Course late_course(int64_t halving, int64_t steps, const std::string& saved = ""
 }
 
 TEST(LateStage, ThePushPausesWhileTheSizeIsAheadOfItsPace) {
-  const Course free = late_course(0, 200), paced = late_course(300, 1200);
+  const LateCourse free = late_course(0, 200), paced = late_course(300, 1200);
   EXPECT_EQ(free.target, paced.target);
   EXPECT_EQ(paced.paces.back(), paced.target) << "it ends at the target";
   int64_t pauses = 0;
@@ -120,7 +120,7 @@ TEST(LateStage, RankVectorsMayHaveALearningRateOfTheirOwn) {
 
 // Set in the middle of the late stage it begins with the size of that moment.
 TEST(LateStage, APaceThatIsSetLaterBeginsWithTheSize) {
-  const Course course = late_course(300, 60, "", 0, 40);
+  const LateCourse course = late_course(300, 60, "", 0, 40);
   const size_t first = 40 - 5 - 1;  // late steps before: from step 6 on
   EXPECT_EQ(course.paces[first - 1], course.sizes[first - 2]) << "without one it follows the size";
   EXPECT_NEAR(course.paces[first], std::max(course.target, course.sizes[first - 2] * std::exp2(-1.0 / 300)), 1e-9);

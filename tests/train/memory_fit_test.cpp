@@ -20,7 +20,7 @@ RunConfig wide_config() {
 
 int64_t planned(const RunConfig& config) { return make_forecast(config).memory.total(); }
 
-RunConfig in_parts(RunConfig config, int64_t parts) {
+RunConfig with_parts(RunConfig config, int64_t parts) {
   config.train.micro_batches = parts;
   return config;
 }
@@ -78,7 +78,7 @@ TEST_P(RankFit, SpareBytesGoIntoTheLargestRankThatFits) {
 TEST_P(RankFit, TheRankFallsOnlyWhereNoNumberOfMicroBatchesFits) {
   const auto least = [&](int64_t rank) {
     int64_t bytes = planned(config(rank));
-    for (const int64_t parts : {2, 3, 4, 6, 12}) bytes = std::min(bytes, planned(in_parts(config(rank), parts)));
+    for (const int64_t parts : {2, 3, 4, 6, 12}) bytes = std::min(bytes, planned(with_parts(config(rank), parts)));
     return bytes;
   };
   const auto in_place = fit_to_memory(config(5), least(5));
@@ -91,7 +91,7 @@ TEST_P(RankFit, TheRankFallsOnlyWhereNoNumberOfMicroBatchesFits) {
     EXPECT_EQ(lowered->bytes, planned(lowered->config));
     EXPECT_LE(lowered->bytes, bytes);
     for (int64_t parts = 1; parts < lowered->config.train.micro_batches; ++parts)
-      EXPECT_TRUE(12 % parts != 0 || planned(in_parts(config(3), parts)) > bytes) << parts << " micro-batches would do";
+      EXPECT_TRUE(12 % parts != 0 || planned(with_parts(config(3), parts)) > bytes) << parts << " micro-batches would do";
   }
   const auto none = fit_to_memory(config(5), least(1) - 1);
   ASSERT_TRUE(none);
@@ -107,7 +107,7 @@ TEST(MemoryFit, TheFewestMicroBatchesThatFitAreUsed) {
   config.method.weights = "dense";
   EXPECT_FALSE(rank_setting(config));
   for (const int64_t parts : {1, 2, 3, 4, 6, 12}) {
-    const auto fitted = fit_to_memory(in_parts(config, 6), planned(in_parts(config, parts)));
+    const auto fitted = fit_to_memory(with_parts(config, 6), planned(with_parts(config, parts)));
     ASSERT_TRUE(fitted && fitted->fits);
     EXPECT_EQ(fitted->config.train.micro_batches, parts);
     EXPECT_EQ(fitted->config.train.batch, 12) << "every step sees the same examples";

@@ -28,9 +28,9 @@ std::string tensor_difference(const std::string& a, const std::string& b) {
   return found == "metadata" ? "" : found;
 }
 
-using Point = std::tuple<const char*, const char*, const char*>;
+using RecomputePoint = std::tuple<const char*, const char*, const char*>;
 
-class Recompute : public testing::TestWithParam<Point> {};
+class Recompute : public testing::TestWithParam<RecomputePoint> {};
 
 // Over a coded stash the waist is another course: fewer tensors are rounded.
 TEST_P(Recompute, TrainsAsIfAllWereKept) {

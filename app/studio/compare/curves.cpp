@@ -248,7 +248,7 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
     for (const size_t i : group.runs) line.weight = std::max(line.weight, weight_of(compare, *compare.runs[i]));
     line.smooth = look.noisy;
     line.points = look.recorded == Recorded::evaluation;
-    line.scale = look.factor * (metric.name != "entries" ? 1 : size.entries > 0 ? size.bytes / size.entries : 4);
+    line.scale = look.factor * (metric.name != "entries" ? 1 : size.bytes_an_entry());
     line.axis = axis_of(first, compare.axis);
     if (!compare.over.empty()) line.over = &first.view->metric(compare.over);
     line.dashed = dashed(slot);

@@ -56,13 +56,6 @@ bool inside(const std::string& path, const std::string& group) {
   return path.size() > group.size() && path[group.size()] == '.' && path.compare(0, group.size(), group) == 0;
 }
 
-double three_digits(double value) {
-  if (value == 0 || !std::isfinite(value)) return value;
-  const double unit = std::pow(10.0, std::floor(std::log10(std::fabs(value))) - 2);
-  // Powers of ten below one are not exact in binary, but their inverses are.
-  return unit >= 1 ? std::round(value / unit) * unit : std::round(value * std::round(1 / unit)) / std::round(1 / unit);
-}
-
 // Dragging changes the value by a percentage, so that 1e-5 and 6,000 behave alike; fractions change linearly.
 bool drag_number(const char* id, double& value, const Range& range, const char* format = "%.6g") {
   const double span = range.high - range.low;

@@ -21,13 +21,6 @@ std::string as_text(double value, bool whole) {
   return text;
 }
 
-// What a hand can set: more digits would only fill the log. A typed value keeps all of its own.
-double three_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return std::atof(text);
-}
-
 // The requested edit that is not in effect yet; null = none.
 const EditState* pending(const LiveRun* run, const std::string& path) {
   if (!run) return nullptr;

@@ -101,7 +101,7 @@ void size_target(UiState& ui, const RunView& view) {
   const Snapshot& s = ui.snapshot();
   const ComeraConfig& comera = ui.config().method.comera;
   const double base = view.target_base_entries(s);
-  const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
+  const double bytes = s.size.bytes_an_entry();
   const double dense = s.size.entries * s.size.compression;  // entries of the dense matrices
   const auto mib_of = [&](double entries) { return entries * bytes / (1 << 20); };
   double entries = comera.target * base;

@@ -184,7 +184,7 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
   const ComeraConfig& comera = ui.config().method.comera;
   const bool tensorised = view.uses("model.tt");
   const Curve& entries = view.metric("entries");
-  const double bytes_an_entry = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
+  const double bytes_an_entry = s.size.bytes_an_entry();
   const bool waiting = view.live && !view.ended();
   const std::string eval_wait =
       waiting && view.config.train.eval_every > 0

@@ -305,7 +305,7 @@ void drops_feed(UiState& ui, ImVec2 size) {
 void size_areas(UiState& ui, ImVec2 size) {
   const RunView& view = ui.shown();
   const Snapshot& s = *view.snapshot;
-  const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4, newest = static_cast<double>(s.step);
+  const double bytes = s.size.bytes_an_entry(), newest = static_cast<double>(s.step);
   const double low = std::max(0.0, ui.plots.x_low), high = std::max(low + 1, std::min(ui.plots.x_high, newest));
   const std::vector<double> steps = rank_steps(view, low, high, std::max<size_t>(16, static_cast<size_t>(size.x)));
   const std::vector<ModuleSize> modules = module_sizes(view, s.ranks, steps, kModules);
@@ -427,7 +427,7 @@ Figure sizes_figure(const RunView& view, const std::string& note) {
   constexpr size_t kPoints = 2000;
   const Snapshot& s = *view.snapshot;
   Figure figure{.title = kSizes, .note = note, .unit = "MiB", .from_zero = true};
-  const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
+  const double bytes = s.size.bytes_an_entry();
   const std::vector<double> steps = rank_steps(view, 0, static_cast<double>(s.step), kPoints);
   const std::vector<ModuleSize> modules = module_sizes(view, s.ranks, steps, kModules);
   std::vector<double> under(steps.size(), 0);

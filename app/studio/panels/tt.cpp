@@ -24,8 +24,6 @@ const LayerRanks* layer_of(const Snapshot& s, const std::string& name) {
   return found == s.ranks.end() ? nullptr : &*found;
 }
 
-double bytes_an_entry(const Snapshot& s) { return s.size.entries > 0 ? s.size.bytes / s.size.entries : 4; }
-
 void fit(TTView& tt, const TTLayout& layout, ImVec2 space, bool all) {
   const float unit = ImGui::GetFontSize();
   const auto width = static_cast<float>(layout.width), height = static_cast<float>(layout.height);
@@ -51,7 +49,7 @@ std::vector<std::string> facts_of(const TTLayout& layout, const TTHit& at, const
   }
   if (at.kind == TTHit::core) {
     const TTCore& core = layout.cores[at.index];
-    const double bytes = static_cast<double>(core.entries) * bytes_an_entry(s);
+    const double bytes = static_cast<double>(core.entries) * s.size.bytes_an_entry();
     return {s.ranks[core.layer].name + ", core " + std::to_string(core.index + 1),
             core_label(core) + ", " + grouped(core.entries) + " parameters, " + mebibytes(bytes) + " = " + megabytes(bytes)};
   }

@@ -18,8 +18,6 @@ namespace {
 
 std::string bond_name(const std::string& layer, int64_t bond) { return layer + "." + std::to_string(bond); }
 
-double bytes_an_entry(const Snapshot& s) { return s.size.entries > 0 ? s.size.bytes / s.size.entries : 4; }
-
 std::string product(const std::vector<int64_t>& modes) {
   std::string out;
   for (const int64_t mode : modes) out += (out.empty() ? "" : " \xc2\xb7 ") + std::to_string(mode);
@@ -281,7 +279,7 @@ void core_card(UiState& ui, const LayerRanks& layer, int64_t core) {
   const std::vector<LayerRanks> alone{layer};
   const TTLayout layout = lay_out(alone, {});
   const float column = ImGui::GetCursorPosX() + em(5.6f);
-  const double bytes = bytes_an_entry(s);
+  const double bytes = s.size.bytes_an_entry();
   if (index < layout.cores.size()) fact("shape", core_label(layout.cores[index]), column);
   const SeenValues seen = seen_values(ui, layer, 0, core);
   if (seen.core) {
@@ -317,7 +315,7 @@ void layer_card(UiState& ui, const LayerRanks& layer) {
   fact("parameters", grouped(live) + " live", column);
   fact("in memory", grouped(layer_entries(layer, layer.held)), column);
   fact("initially", grouped(layer_entries(layer, layer.initial)), column);
-  fact("size", mebibytes(static_cast<double>(live) * bytes_an_entry(s)), column);
+  fact("size", mebibytes(static_cast<double>(live) * s.size.bytes_an_entry()), column);
   if (live > 0)
     fact("dense", significant(static_cast<double>(in) * static_cast<double>(out) / static_cast<double>(live), 3) + " x as many entries",
          column);

@@ -9,7 +9,7 @@ namespace comera::studio {
 namespace {
 
 constexpr size_t kBins = 32;
-constexpr size_t kMost = 400'000;  // most steps to sort, which takes about 10 ms
+constexpr size_t kMostSorted = 400'000;  // most steps to sort, which takes about 10 ms
 
 double at_share(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
@@ -27,7 +27,7 @@ StepTimeSummary step_times(const Curve& step_ms, double until) {
   StepTimeSummary out;
   std::vector<double> sorted;
   const auto end = static_cast<size_t>(std::upper_bound(step_ms.x().begin(), step_ms.x().end(), until) - step_ms.x().begin());
-  const size_t stride = ceil_div(end, kMost);
+  const size_t stride = ceil_div(end, kMostSorted);
   for (size_t i = 0; i < end; i += stride)
     if (std::isfinite(step_ms.y()[i])) sorted.push_back(step_ms.y()[i]);
   if (sorted.empty()) return out;
