@@ -33,4 +33,8 @@ foreach(state empty paused failed diverged read_only)
 endforeach()
 # Plans and steps of whole presets, which tests of the core compute as well.
 list(APPEND plain_only NewRun.TheForecastIsThatOfPlan FormOutlook.AStepIsMeasuredOnRequest)
+# Work of one thread, which the address sanitizer runs.
+if(COMERA_SANITIZE STREQUAL "thread")
+  list(APPEND plain_only DataSuit.* DuelPlan.*)
+endif()
 list(JOIN plain_only ":" plain_only)
