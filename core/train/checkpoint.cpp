@@ -122,6 +122,20 @@ void refuse_surplus(const Engine& engine, const SafetensorsFile& file) {
     if (!names.contains(name) && !is_training_state(name)) misfit(file, name, "the model has no such parameter");
 }
 
+// Output i of a model is class i of the data it was trained on: in another order each class would be learned as another.
+void refuse_reordered_classes(const std::vector<std::string>& of_model, const std::vector<std::string>& of_data) {
+  if (of_model == of_data || !std::ranges::is_permutation(of_model, of_data)) return;
+  const auto listed = [](const std::vector<std::string>& names) {
+    constexpr size_t kShown = 5;
+    std::string text;
+    for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + names[i];
+    return text + (names.size() > kShown ? ", ..." : "");
+  };
+  throw Error(ErrorCode::config, "the classes of the data are in another order than the model's",
+              "the model has " + listed(of_model) + "; the data " + listed(of_data),
+              "write labels.txt next to the data file, one name a line, in the model's order");
+}
+
 }  // namespace
 
 void resize_bonds(Engine& engine, const BondEntries& bonds) {
@@ -237,6 +251,7 @@ void Trainer::restore(const std::string& path) {
   engine_.allocate();
   restore_method(metadata, path);
   label_names_ = trained_on(metadata).label_names;
+  refuse_reordered_classes(label_names_, train_->info().label_names);
   load_parameters(engine_, file);
   Device& device = engine_.device();
   for (Param& param : engine_.params().params())

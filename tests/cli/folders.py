@@ -328,6 +328,17 @@ class Folders(CliTest):
         for now, before in zip(predicted(again)["logits"], first["logits"]):
             self.assertAlmostEqual(now, before, 5)
 
+        # Output i is class i of the folder. Data that number the same names otherwise need a labels.txt.
+        config["id2label"] = {str(i): mood for i, mood in enumerate(reversed(moods))}
+        (out / "config.json").write_text(json.dumps(config))
+        data = self.folder / "elsewhere" / "moods.tsv"
+        data.parent.mkdir()
+        data.write_bytes((self.folder / "moods.tsv").read_bytes())
+        args = ["train", f"hf:{out}", "--data", data, "--task", "classify", *columns, "--steps", 1, "--quiet"]
+        self.fails(3, *args, match="the classes of the data are in another order than the model's")
+        (data.parent / "labels.txt").write_text("\n".join(reversed(moods)) + "\n")
+        self.ok(*args)
+
     def test_gguf(self):
         llama_folder(self.folder / "wide", 32, 64)
         run = self.train_bytes("wide")["run"]

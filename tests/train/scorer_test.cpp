@@ -57,26 +57,46 @@ TEST(Scorer, ScoresEveryRowAsTheTrainerDid) {
   for (size_t i = 0; i < 96; ++i) EXPECT_EQ(rows[i], static_cast<int64_t>(i)) << "in order";
 }
 
+// The blobs, of classes with names.
+class NamedBlobs final : public Dataset {
+ public:
+  explicit NamedBlobs(const std::vector<std::string>& names) : info_(blobs_.info()) { info_.label_names = names; }
+  const DatasetInfo& info() const override { return info_; }
+  void read(int64_t row, int64_t max_length, Columns& out) const override { blobs_.read(row, max_length, out); }
+
+ private:
+  const Blobs blobs_;
+  DatasetInfo info_;
+};
+
 // Names of classes are kept where the data that a run goes on with have none.
 TEST(Scorer, KnowsTheNamesOfClasses) {
-  class Named final : public Dataset {
-   public:
-    Named() : info_(blobs_.info()) { info_.label_names = {"a", "b", "c", "d"}; }
-    const DatasetInfo& info() const override { return info_; }
-    void read(int64_t row, int64_t max_length, Columns& out) const override { blobs_.read(row, max_length, out); }
-
-   private:
-    const Blobs blobs_;
-    DatasetInfo info_;
-  };
-  const TrainedScorer trained(image_config(), std::make_shared<Named>(), 2);
   const std::vector<std::string> names = {"a", "b", "c", "d"};
+  const TrainedScorer trained(image_config(), std::make_shared<NamedBlobs>(names), 2);
   EXPECT_EQ(Scorer(trained.path, *trained.device).label_names(), names);
   Log log;
   Trainer trainer(image_config(), std::make_shared<Blobs>(), nullptr, *trained.device, log);
   trainer.restore(trained.path);
   trainer.save(trained.path);
   EXPECT_EQ(Scorer(trained.path, *trained.device).label_names(), names);
+}
+
+// Classes of other names are another task for the same head; the same names in another order are a mistake.
+TEST(Trainer, RefusesTheClassesOfACheckpointInAnotherOrder) {
+  const TrainedScorer trained(image_config(), std::make_shared<NamedBlobs>(std::vector<std::string>{"a", "b", "c", "d"}), 2);
+  const auto restore = [&](const std::vector<std::string>& names) {
+    Log log;
+    Trainer trainer(image_config(), std::make_shared<NamedBlobs>(names), nullptr, *trained.device, log);
+    trainer.restore(trained.path);
+  };
+  EXPECT_NO_THROW(restore({"e", "f", "g", "h"}));
+  try {
+    restore({"b", "a", "c", "d"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::config);
+    EXPECT_EQ(error.why(), "the model has a, b, c, d; the data b, a, c, d");
+  }
 }
 
 TEST(Scorer, RefusesTextThatWasReadWithAnotherVocabulary) {
