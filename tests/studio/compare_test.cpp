@@ -540,7 +540,8 @@ class CompareStore : public StoreStage {
 
   std::string train(const std::vector<std::string>& sets) {
     SessionStart start;
-    std::vector<std::string> all = {"train.threads=1", "train.steps=30", "train.eval_every=10", "train.max_steps_per_s=0"};
+    std::vector<std::string> all = {"train.threads=1", "train.steps=30", "train.eval_every=10", "train.max_steps_per_s=0",
+                                    "data.validation_rows=64"};
     all.insert(all.end(), sets.begin(), sets.end());
     start.config = load_config("demo", all);
     start.store = store_;

@@ -51,7 +51,8 @@ class DroppedFiles : public Clicked {
   std::string train(const std::string& store) {
     setenv("COMERA_ASSETS", COMERA_SOURCE_DIR "/assets", 0);
     SessionStart start;
-    start.config = load_config("demo", {"train.threads=1", "train.steps=2", "train.eval_every=0", "name=little"});
+    start.config = load_config("demo", {"train.threads=1", "train.steps=2", "train.eval_every=0", "name=little", "data.train_rows=512",
+                                        "data.validation_rows=64"});
     start.store = store;
     Session session(std::move(start));
     EXPECT_TRUE(session.wait(60));

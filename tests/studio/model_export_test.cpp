@@ -29,7 +29,8 @@ class ModelOfARun : public StoreStage {
 TEST_F(ModelOfARun, IsWrittenFromItsLastCheckpoint) {
   SessionStart start;
   start.store = store_;
-  start.config = load_config("demo", {"train.steps=3", "train.threads=1", "train.eval_every=0"});
+  start.config =
+      load_config("demo", {"train.steps=3", "train.threads=1", "train.eval_every=0", "data.train_rows=512", "data.validation_rows=64"});
   Session session(start);
   ASSERT_TRUE(session.wait(60));
   const std::string id = session.latest()->run;

@@ -44,8 +44,8 @@ class StoreClientTest : public testing::Test {
   // A short run with an edit; returns its last snapshot.
   std::shared_ptr<const Snapshot> train() {
     SessionStart start;
-    start.config = load_config(
-        "demo", {"train.threads=1", "train.steps=30", "train.eval_every=10", "method.comera.late_after=20", "train.max_steps_per_s=0"});
+    start.config = load_config("demo", {"train.threads=1", "train.steps=30", "train.eval_every=10", "method.comera.late_after=20",
+                                        "train.max_steps_per_s=0", "data.train_rows=512", "data.validation_rows=64"});
     start.store = store_;
     Session session(std::move(start));
     session.post(EditCommand{"method.comera.target", "0.4"});
