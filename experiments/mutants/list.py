@@ -623,7 +623,7 @@ m("studio.16", TIMELINE, "  t.playing = playing && ui.replaying();", "  t.playin
 m("studio.17", "app/studio/parts/file_writer.cpp", "      gives_up_ = false;\n", "      if (!MUT) gives_up_ = false;\n", "after one given up no file is written",
   "studio FileWriter.IsGivenUpWithoutUnfinishedFiles")
 m("studio.18", "app/studio/action_table.cpp", "if (!action.why_not.empty()) action.act = [](UiState&) {};", "if (!MUT && !action.why_not.empty()) action.act = [](UiState&) {};",
-  "an action that says why it cannot act does", "studio ActionTable.EveryActionCanBeCalledInEveryState")
+  "an action that says why it cannot act does", "studio States/EveryAction.CanBeCalled/empty")
 m("studio.19", CLOSING, "if (!ui.training() && work.empty() && !loses)", "if (!ui.training() && (MUT || work.empty()) && !loses)", "the window goes while it still exports",
   "studio ClosingWithWork.WaitsForExportsAndSaysSo")
 m("studio.20", ACTIONS, "return run->done();", "return MUT ? run->ended() : run->done();", "a run that still reads the store is dropped",

@@ -80,86 +80,97 @@ TEST(ActionTable, WhatCannotBeDoneSaysWhyAndDoesNothing) {
   EXPECT_TRUE(stage.script->posted.empty());
 }
 
-// States of the window in which actions are called.
-std::map<std::string, std::function<void(Stage&)>> window_states() {
-  std::map<std::string, std::function<void(Stage&)>> states;
-  states["empty"] = [](Stage&) {};
-  for (const Phase phase : {Phase::preparing, Phase::running, Phase::pausing, Phase::paused, Phase::stopping, Phase::finished,
-                            Phase::stopped, Phase::interrupted, Phase::failed, Phase::diverged})
-    states[name_of(phase)] = [phase](Stage& stage) { stage.begin_run(phase, 20); };
-  states["no steps"] = [](Stage& stage) { stage.begin_run(Phase::running, 0); };
-  states["past"] = [](Stage& stage) {
-    stage.begin_run(Phase::running, 20);
-    stage.ui.timeline.snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 10));
-  };
-  const auto stored = [](Stage& stage) {
-    stage.ui.stored = std::make_shared<RunView>();
-    stage.ui.stored->snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::stopped, 20));
-    stage.ui.show_stored = true;
-  };
-  states["stored"] = stored;
-  states["stored in front"] = [stored](Stage& stage) {
-    stage.begin_run(Phase::running, 20);
-    stored(stage);
-  };
-  states["read-only"] = [](Stage& stage) {
-    RunList list;
-    list.loaded = true;
-    list.read_only = "the file may not be written";
-    stage.ui.runs = std::make_shared<const RunList>(list);
-    stage.ui.store_path = "there-is-no-such-store";
-  };
-  states["compared"] = [](Stage& stage) {
-    for (const char* run : {"r-a", "r-b"}) pick_run(stage.ui.compare, run);
-  };
-  return states;
+// States of the window in which actions are called, by name.
+const std::map<std::string, std::function<void(Stage&)>>& window_states() {
+  static const auto kStates = [] {
+    std::map<std::string, std::function<void(Stage&)>> states;
+    states["empty"] = [](Stage&) {};
+    for (const Phase phase : {Phase::preparing, Phase::running, Phase::pausing, Phase::paused, Phase::stopping, Phase::finished,
+                              Phase::stopped, Phase::interrupted, Phase::failed, Phase::diverged})
+      states[name_of(phase)] = [phase](Stage& stage) { stage.begin_run(phase, 20); };
+    states["no_steps"] = [](Stage& stage) { stage.begin_run(Phase::running, 0); };
+    states["past"] = [](Stage& stage) {
+      stage.begin_run(Phase::running, 20);
+      stage.ui.timeline.snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 10));
+    };
+    const auto stored = [](Stage& stage) {
+      stage.ui.stored = std::make_shared<RunView>();
+      stage.ui.stored->snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::stopped, 20));
+      stage.ui.show_stored = true;
+    };
+    states["stored"] = stored;
+    states["stored_in_front"] = [stored](Stage& stage) {
+      stage.begin_run(Phase::running, 20);
+      stored(stage);
+    };
+    states["read_only"] = [](Stage& stage) {
+      RunList list;
+      list.loaded = true;
+      list.read_only = "the file may not be written";
+      stage.ui.runs = std::make_shared<const RunList>(list);
+      stage.ui.store_path = "there-is-no-such-store";
+    };
+    states["compared"] = [](Stage& stage) {
+      for (const char* run : {"r-a", "r-b"}) pick_run(stage.ui.compare, run);
+    };
+    return states;
+  }();
+  return kStates;
 }
 
-TEST(ActionTable, EveryActionCanBeCalledInEveryState) {
-  for (const auto& state : window_states()) {
-    const std::string& name = state.first;
-    Stage stage;
-    UiState& ui = stage.ui;
-    std::set<std::string> called;
-    for (const std::string page : {"start", "new", "train", "compare"}) {
-      // Elsewhere a run shows little of its state.
-      if (page != "train" && name != "empty" && name != "running" && !(page == "compare" && name == "compared")) continue;
-      const auto reset = [&] {
-        ui.live.reset();
-        ui.ending.clear();
-        ui.stored.reset();
-        ui.show_stored = ui.close_requested = ui.quit = ui.exports.open = ui.full_screen = false;
-        ui.timeline = {};
-        ui.compare = {};
-        ui.dialogs.open = Dialog::none;
-        ui.toasts.clear();
-        state.second(stage);
-        ui.layout = page;
-        stage.script->posted.clear();
-      };
+std::vector<std::string> names_of_states() {
+  std::vector<std::string> names;
+  for (const auto& [name, state] : window_states()) names.push_back(name);
+  return names;
+}
+
+class EveryAction : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryAction, CanBeCalled) {
+  const std::string& name = GetParam();
+  Stage stage;
+  UiState& ui = stage.ui;
+  std::set<std::string> called;
+  for (const std::string page : {"start", "new", "train", "compare"}) {
+    // Elsewhere a run shows little of its state.
+    if (page != "train" && name != "empty" && name != "running" && !(page == "compare" && name == "compared")) continue;
+    const auto reset = [&] {
+      ui.live.reset();
+      ui.ending.clear();
+      ui.stored.reset();
+      ui.show_stored = ui.close_requested = ui.quit = ui.exports.open = ui.full_screen = false;
+      ui.timeline = {};
+      ui.compare = {};
+      ui.dialogs.open = Dialog::none;
+      ui.toasts.clear();
+      window_states().at(name)(stage);
+      ui.layout = page;
+      stage.script->posted.clear();
+    };
+    reset();
+    for (const Action& listed : actions(ui)) {
+      if (!called.insert(page + listed.id + (listed.why_not.empty() ? "" : " not")).second) continue;
       reset();
-      for (const Action& listed : actions(ui)) {
-        if (!called.insert(page + listed.id + (listed.why_not.empty() ? "" : " not")).second) continue;
-        reset();
-        const Action action = action_of(ui, listed.id);
-        SCOPED_TRACE(name + " " + page + " " + action.id);
-        if (action.why_not.empty()) {
-          perform(ui, action.id);
-          if (page == "train") stage.frames(1);
-          continue;
-        }
-        action.act(ui);
-        EXPECT_TRUE(stage.script->posted.empty());
-        EXPECT_FALSE(ui.close_requested || ui.timeline.playing);
-        EXPECT_EQ(ui.dialogs.open, Dialog::none);
-        EXPECT_EQ(ui.layout, page);
-        const std::string error = test::error_of([&] { perform(ui, action.id); });
-        EXPECT_TRUE(test::has(error, {test::code(ErrorCode::usage) + "cannot do '" + action.id + "'|" + action.why_not + "|", "--help"}));
-        EXPECT_TRUE(stage.script->posted.empty());
+      const Action action = action_of(ui, listed.id);
+      SCOPED_TRACE(page + " " + action.id);
+      if (action.why_not.empty()) {
+        perform(ui, action.id);
+        if (page == "train") stage.frames(1);
+        continue;
       }
+      action.act(ui);
+      EXPECT_TRUE(stage.script->posted.empty());
+      EXPECT_FALSE(ui.close_requested || ui.timeline.playing);
+      EXPECT_EQ(ui.dialogs.open, Dialog::none);
+      EXPECT_EQ(ui.layout, page);
+      const std::string error = test::error_of([&] { perform(ui, action.id); });
+      EXPECT_TRUE(test::has(error, {test::code(ErrorCode::usage) + "cannot do '" + action.id + "'|" + action.why_not + "|", "--help"}));
+      EXPECT_TRUE(stage.script->posted.empty());
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(States, EveryAction, testing::ValuesIn(names_of_states()), [](const auto& info) { return info.param; });
 
 TEST(ActionTable, AnUnknownActionIsAnError) {
   Stage stage;
