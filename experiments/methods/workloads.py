@@ -28,6 +28,8 @@ ROWS = {  # preset, score, shown as; name: method and settings
     "images": ("cnn-fashion", "val_accuracy", "Validation accuracy", {
         "dense AdamW": ("", []),
         "CoMERA": ("comera", []),
+        "CoMERA, rank 16": ("comera", ["model.tt.convolution.rank=16"]),
+        "CoMERA, rank 24": ("comera", ["model.tt.convolution.rank=24"]),
         "dense COAP": ("coap", []),
         "dense 8-bit Adam": ("adam8bit", []),
         "LoRA": ("lora", []),
