@@ -122,17 +122,12 @@ void refuse_surplus(const Engine& engine, const SafetensorsFile& file) {
     if (!names.contains(name) && !is_training_state(name)) misfit(file, name, "the model has no such parameter");
 }
 
-// Output i of a model is class i of the data it was trained on: in another order each class would be learned as another.
+// Output i of a model is class i of its training data. Data with the classes in another order would teach it each class as another.
 void refuse_reordered_classes(const std::vector<std::string>& of_model, const std::vector<std::string>& of_data) {
   if (of_model == of_data || !std::ranges::is_permutation(of_model, of_data)) return;
-  const auto listed = [](const std::vector<std::string>& names) {
-    constexpr size_t kShown = 5;
-    std::string text;
-    for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + names[i];
-    return text + (names.size() > kShown ? ", ..." : "");
-  };
+  const auto [model, data] = std::ranges::mismatch(of_model, of_data);
   throw Error(ErrorCode::config, "the classes of the data are in another order than the model's",
-              "the model has " + listed(of_model) + "; the data " + listed(of_data),
+              "class " + std::to_string(model - of_model.begin()) + " is '" + *model + "' in the model and '" + *data + "' in the data",
               "write labels.txt next to the data file, one name a line, in the model's order");
 }
 
@@ -248,10 +243,10 @@ void Trainer::restore(const std::string& path) {
   tell_call("restore", std::filesystem::absolute(path).string());
   const SafetensorsFile file(path);
   const Json metadata = checkpoint_metadata(file);
-  engine_.allocate();
-  restore_method(metadata, path);
   label_names_ = trained_on(metadata).label_names;
   refuse_reordered_classes(label_names_, train_->info().label_names);
+  engine_.allocate();
+  restore_method(metadata, path);
   load_parameters(engine_, file);
   Device& device = engine_.device();
   for (Param& param : engine_.params().params())
