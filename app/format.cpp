@@ -56,12 +56,6 @@ std::string axis_number(double value) {
 
 std::string three_figures(double value) { return value >= 1000 ? thousands(value) : significant(value, 3); }
 
-double three_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return std::atof(text);
-}
-
 namespace {
 
 // Four significant figures, at most four after the decimal point.

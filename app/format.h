@@ -14,7 +14,6 @@ std::string lower_case(std::string text);                     // ASCII letters o
 std::string significant(double value, int digits = 4);        // 0.8312; the integer part is never rounded: 1,234, 23,441
 std::string axis_number(double value);                        // label of an axis: 0.05, 2,000, 12,500, 1.5M, 2e-05
 std::string three_figures(double value);                      // "41.8", "1,338": three significant figures, or the whole integer part
-double three_digits(double value);                            // 12.3456 -> 12.3: as a hand sets a slider; more would only fill the log
 std::string mebibytes(double bytes);                          // four figures: "0.4092 MiB", "5.684 MiB", "23,441 MiB"
 std::string megabytes(double bytes);                          // the same in units of 10^6 bytes, as in papers: "5.960 MB"
 std::string exact_bytes(double bytes);                        // "5.684 MiB = 5.960 MB (5,960,112 bytes)"

@@ -66,7 +66,7 @@ bool drag_number(const char* id, double& value, const Range& range, const char* 
                          ImGuiSliderFlags_NoRoundToFormat))
     return false;
   const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
-  value = typed ? moved : even ? std::round(moved * 1000) / 1000 : three_digits(moved);
+  value = typed ? moved : even ? std::round(moved * 1000) / 1000 : slider_value(moved);
   return true;
 }
 
@@ -76,7 +76,7 @@ bool drag_number(const char* id, int64_t& value, const Range& range) {
   int64_t moved = value;
   if (!ImGui::DragScalar(id, ImGuiDataType_S64, &moved, static_cast<float>(speed), &low, &high, "%lld")) return false;
   const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
-  value = typed ? moved : static_cast<int64_t>(three_digits(static_cast<double>(moved)));
+  value = typed ? moved : static_cast<int64_t>(slider_value(static_cast<double>(moved)));
   return true;
 }
 
@@ -87,7 +87,7 @@ bool slide(const FieldInfo& info, double& value, const char* format = "%.6g") {
                            (info.scale == Scale::linear ? 0 : ImGuiSliderFlags_Logarithmic) | ImGuiSliderFlags_NoRoundToFormat))
     return false;
   const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
-  value = typed ? moved : info.scale == Scale::powers ? std::exp2(std::round(std::log2(std::max(1.0, moved)))) : three_digits(moved);
+  value = typed ? moved : info.scale == Scale::powers ? std::exp2(std::round(std::log2(std::max(1.0, moved)))) : slider_value(moved);
   return true;
 }
 

@@ -140,7 +140,7 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   const double end = std::max(high, rounded(std::atof(in_effect.c_str())));
   const auto move = [&] {
     Drag& moved = ui.drags[path];
-    moved.value = look.whole || value <= look.low || value >= end ? rounded(value) : std::clamp(three_digits(value), look.low, end);
+    moved.value = look.whole || value <= look.low || value >= end ? rounded(value) : std::clamp(slider_value(value), look.low, end);
     if (look.replans || !run || ImGui::GetTime() < moved.next_post || (!moved.posted && as_text(moved.value, look.whole) == in_effect))
       return;
     run->edit(path, as_text(moved.value, look.whole), std::exchange(moved.posted, true));

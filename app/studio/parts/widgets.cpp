@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "app/format.h"
@@ -624,6 +626,12 @@ void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& over
     list->PopClipRect();
   }
   ImGui::Dummy(size);
+}
+
+double slider_value(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return std::atof(text);
 }
 
 bool slim_slider(const char* id, double& value, double low, double high, bool logarithmic, float width) {

@@ -131,6 +131,8 @@ bool mouse_dragged(int button = 0);
 
 inline constexpr float kNotKnown = -1;  // share of a progress bar that only shows activity
 void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& overlay);
+// The value that a dragged slider sets: rounded to three significant digits, since more would only fill the log.
+double slider_value(double value);
 // A thin slider without text. The range of a logarithmic slider may begin at 0.
 bool slim_slider(const char* id, double& value, double low, double high, bool logarithmic, float width);
 // An on/off switch.
