@@ -21,8 +21,8 @@ list(APPEND plain_only *Combination.RestoredAnywhere* *BackwardUpdate.*/encoder_
 # Bitwise comparisons of two ways to train. Other tests run the same layers, optimizers and messages under the sanitizer.
 list(APPEND plain_only *Recompute*.TrainsAsIfAllWereKept* *Recompute*.TrainAsIfAllWereKept *.RestoredAnywhereTheyEnd* Refreshes.*
   RecomputeAttention.TrainsAsWithWholeHeads ProcessesOfProjectedSums.HaveTheBitsOfOneProcess LinkedDevices.HaveTheBitsOfOneProcess
-  OptimizerEdits.AnEditAndItsReverseBeforeTheStepChangeNothing LinkedDevices.SumGradientsThatNeedSeveralMessages ProcessesOfHeads.HaveTheBitsOfOneProcess Processes.FollowBatchesWithTheStatesOfTheRun
-  Processes.ShareBatchesThatArePacked)
+  OptimizerEdits.AnEditAndItsReverseBeforeTheStepChangeNothing LinkedDevices.SumGradientsThatNeedSeveralMessages
+  ProcessesOfHeads.HaveTheBitsOfOneProcess Processes.FollowBatchesWithTheStatesOfTheRun Processes.ShareBatchesThatArePacked)
 # Training for hundreds and thousands of steps, step times of a million steps, a kernel that is called twice for each entry.
 list(APPEND plain_only *Tasks.TrainsInPlannedMemoryAndImproves/3 CompareStore.ValuesAreThoseOfTheStore AttentionOp.FiniteDifferences
   Recorder.TimesOfStepsAreExactForAFewAndTakeBoundedMemoryForMany)
@@ -32,13 +32,14 @@ list(APPEND plain_only *_light *FormSizes.*_at_3_* *InEverySize *OfEverySize *Fi
 foreach(state empty paused failed diverged read_only)
   list(APPEND plain_only *Matrix.NothingIsCutOff/${state})
 endforeach()
+# The same actions in states much like those that stay, and 660 frames that wait for a timer.
 foreach(state preparing pausing stopping finished stopped interrupted diverged no_steps stored_in_front)
   list(APPEND plain_only *EveryAction.CanBeCalled/${state})
 endforeach()
-list(APPEND plain_only Closing.OffersToQuitAtOnceWhenItTakesLong)  # a timer of 660 frames
+list(APPEND plain_only Closing.OffersToQuitAtOnceWhenItTakesLong)
 # Plans and steps of whole presets, which tests of the core compute as well.
 list(APPEND plain_only NewRun.TheForecastIsThatOfPlan FormOutlook.AStepIsMeasuredOnRequest)
-# Work of one thread, which the address sanitizer runs.
+# One thread only: no races to find. The address sanitizer runs them.
 if(COMERA_SANITIZE STREQUAL "thread")
   list(APPEND plain_only DataSuit.* DuelPlan.*)
 endif()

@@ -22,7 +22,7 @@ struct ModelSize {
   double model_compression = 1;  // dense model / that
   int64_t held_entries = 0;      // TT entries in memory: falls when ranks are cut
 
-  double bytes_an_entry() const { return entries > 0 ? bytes / entries : 4; }
+  double bytes_an_entry() const { return entries > 0 ? bytes / entries : 4; }  // f32 where nothing is known yet
   bool operator==(const ModelSize&) const = default;
 };
 

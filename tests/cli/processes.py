@@ -37,7 +37,7 @@ class Processes(CliTest):
         command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
         for index, (count, folder, program, args) in enumerate(programs):
             command += ([":"] if index else []) + ["-n", str(count), "-wdir", str(folder), program, *map(str, args)]
-        # Open MPI's folder, of a short name: one for each start, since a run that ends removes what one that starts just made.
+        # A folder for Open MPI's files, with a short name: a run that ends can remove files of one that starts in the same folder.
         own = tempfile.mkdtemp(prefix="mpi-")
         self.addCleanup(shutil.rmtree, own, ignore_errors=True)
         places = environment(self.folder, **(env or {})) | {"TMPDIR": own}

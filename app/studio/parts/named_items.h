@@ -20,7 +20,7 @@ bool collects_items();
 void name_item(const std::string& name);
 // Names a part of the current window, if it is visible.
 void name_area(const std::string& name, ImVec2 low, ImVec2 high);
-// Once a frame, at its end: names the text box that takes what is typed "typing:ID", if there is one. It has no place.
+// Adds an item "typing:ID", without a position, while a text box has the keyboard focus. Call it once, at the end of a frame.
 void name_typing();
 
 }  // namespace comera::studio

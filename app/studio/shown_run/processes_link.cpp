@@ -69,7 +69,7 @@ const std::string& no_processes() {
 
 std::vector<std::string> processes_command(int processes, const std::string& socket) {
   // The shell gives what mpirun writes on its standard error to the standard output, which HelperProgram reads. Open MPI keeps its files
-  // in the private folder of the socket: in one folder for all runs of a user, a run that ends removes what one that starts just made.
+  // in the private folder of the socket. By default all runs of a user share one, and a run that ends can remove files of one that starts.
   std::vector<std::string> words = {"/bin/sh", "-c", "TMPDIR=\"$0\" exec \"$@\" 2>&1", std::filesystem::path(socket).parent_path().string(),
                                     program_in_path("mpirun")};
   if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");

@@ -240,7 +240,7 @@ class Studio:
         self.display.xdotool(*down, "sleep", HELD, *up)
 
     def type(self, text):
-        self.steady(r"typing:\d+")  # a text box has the keyboard; what is typed before is lost
+        self.steady(r"typing:\d+")  # keys pressed before a text box has the focus are lost
         self.display.xdotool("type", "--delay", 60, text)
 
     def picture(self, name):
