@@ -25,7 +25,8 @@ struct AttentionForward {
   // s = block's queries times the keys of a chunk.
   template <class Group>
   KERNEL void dots(Group& g, T* s, const T* tq, T* tiles, const Pair& pair, int begin, int columns) const {
-    t.each_tile(g, tiles, k, pair, begin, columns, [&](int at, const T* tile) { t.dots(g, s + at, tq, tile, at / t.side % 2 != 0); });
+    t.each_tile(g, tiles, k, t.keys(pair), begin, columns,
+                [&](int at, const T* tile) { t.dots(g, s + at, tq, tile, at / t.side % 2 != 0); });
   }
 
   // Takes the scores of a chunk into the largest score and the sum of exponentials of each part of a row.
@@ -90,7 +91,7 @@ struct AttentionForward {
     t.each_item(g, [&](const Pair& pair, int n, int first) {
       t.clear_unused(g, probs, pair, n, first);
       if (first >= n) return;
-      t.load(g, tq, q, pair, first);
+      t.load(g, tq, q, t.queries(pair), first);
       t.clear(g, sum);
       t.each_part(g, [&](int r, int part) {
         most[r * kParts + part] = -static_cast<T>(INFINITY);
@@ -110,9 +111,9 @@ struct AttentionForward {
         const int columns = t.columns(begin, keys);
         if (keys > t.chunk) dots(g, s, tq, tiles, pair, begin, columns);  // a later chunk has overwritten these scores
         weigh(g, s, most, total, words, pair, n, first, begin, columns);
-        t.accumulate_all(g, sum, s, tiles, v, pair, begin, columns);
+        t.accumulate_all(g, sum, s, tiles, v, t.values(pair), begin, columns);
       }
-      t.store(g, out, sum, pair, first);
+      t.store(g, out, sum, t.means(pair), first);
       g.sync();
     });
   }
@@ -151,8 +152,8 @@ struct AttentionBackwardQ {
   KERNEL void entries(Group& g, T* s, T* dp, const T* tq, const T* td, T* tk, T* tv, const T* logs, const Pair& pair, int first, int begin,
                       int columns) const {
     for (int at = 0; at < columns; at += t.side) {
-      if (!saved.probs) t.load_keys(g, tk, saved.k, pair, begin + at);
-      t.load_keys(g, tv, saved.v, pair, begin + at);
+      if (!saved.probs) t.load(g, tk, saved.k, t.keys(pair), begin + at);
+      t.load(g, tv, saved.v, t.values(pair), begin + at);
       g.sync();
       if (!saved.probs) t.dots(g, s + at, tq, tk);
       t.dots(g, dp + at, td, tv, true);
@@ -178,8 +179,8 @@ struct AttentionBackwardQ {
     T *s = sum + t.features(), *dp = s + t.scores(), *logs = dp + t.scores(), *deltas = logs + side;  // deltas: one a part of a row
     t.each_item(g, [&](const Pair& pair, int n, int first) {
       if (first >= n) return;
-      if (!saved.probs) t.load(g, tq, saved.q, pair, first);
-      t.load(g, td, saved.dout, pair, first);
+      if (!saved.probs) t.load(g, tq, saved.q, t.queries(pair), first);
+      t.load(g, td, saved.dout, t.means(pair), first);
       t.clear(g, sum);
       for (int r = g.thread(); r < side; r += g.threads()) logs[r] = first + r < n ? saved.lse[pair.lse_at + first + r] : T(0);
       t.each_part(g, [&](int r, int part) { deltas[r * kParts + part] = 0; });
@@ -207,9 +208,9 @@ struct AttentionBackwardQ {
           const Four<T> gradient = four_at(dp + at);
           for (int l = 0; l < 4; ++l) p.v[l] = t.scale * (gradient.v[l] - p.v[l] * deltas[row * kParts]);
         });
-        t.accumulate_all(g, sum, s, tk, saved.k, pair, begin, columns);
+        t.accumulate_all(g, sum, s, tk, saved.k, t.keys(pair), begin, columns);
       }
-      t.store(g, dq, sum, pair, first);
+      t.store(g, dq, sum, t.queries(pair), first);
       g.sync();
     });
   }
@@ -231,44 +232,48 @@ struct AttentionBackwardKV {
     T *tq = g.template shared<T>(), *td = tq + t.features(), *tk = td + t.features(), *tv = tk + t.features();
     T *sum_k = tv + t.features(), *sum_v = sum_k + t.features(), *s = sum_v + t.features(), *dp = s + t.scores();
     T *logs = dp + t.scores(), *deltas = logs + side;
-    t.each_item(g, [&](const Pair& first_of_group, int n, int first) {
+    t.each_item(g, [&](const Pair& first_of_values, int n, int first) {
       if (first >= n) return;
-      if (!saved.probs) t.load_keys(g, tk, saved.k, first_of_group, first);
-      t.load_keys(g, tv, saved.v, first_of_group, first);
-      t.clear(g, sum_k);
+      t.load(g, tv, saved.v, t.values(first_of_values), first);
       t.clear(g, sum_v);
       DropoutWords<T> words(t.site);
-      const int queries = t.pairs.causal ? first : 0, tiles = ceil_div(n - queries, side), members = static_cast<int>(t.pairs.group());
-      for (int tile = 0; tile < members * tiles; ++tile) {
-        const Pair pair = first_of_group.later(t.pairs, tile / tiles);
-        const int query = queries + tile % tiles * side;
-        t.load(g, tq, saved.q, pair, query);
-        t.load(g, td, saved.dout, pair, query);
-        for (int r = g.thread(); r < side; r += g.threads()) {
-          logs[r] = query + r < n ? saved.lse[pair.lse_at + query + r] : T(0);
-          deltas[r] = query + r < n ? delta[pair.lse_at + query + r] : T(0);
-        }
-        g.sync();
-        if (!saved.probs) t.dots(g, s, tq, tk);
-        t.dots(g, dp, td, tv, true);
-        g.sync();
-        t.each_four(g, side, [&](int row, int column) {
-          const int at = row * t.score_ld() + column;
-          Four<T>&of_s = four_at(s + at), &of_dp = four_at(dp + at);
-          const T log_of_row = logs[row], delta_of_row = deltas[row];
-          for (int l = 0; l < 4; ++l) {
-            const auto entry = saved.entry(t, words, pair, query + row, first + column + l, of_s.v[l], log_of_row);
-            of_s.v[l] = t.scale * (entry.dropped * of_dp.v[l] - entry.p * delta_of_row);
-            of_dp.v[l] = entry.dropped;
+      const int queries = t.pairs.causal ? first : 0, tiles = ceil_div(n - queries, side), members = static_cast<int>(t.pairs.key_group());
+      for (int64_t member = 0; member < t.pairs.value_group(); member += members) {
+        const Pair first_of_keys = first_of_values.later(t.pairs, member);
+        if (!saved.probs) t.load(g, tk, saved.k, t.keys(first_of_keys), first);
+        t.clear(g, sum_k);
+        for (int tile = 0; tile < members * tiles; ++tile) {
+          const Pair pair = first_of_keys.later(t.pairs, tile / tiles);
+          const int query = queries + tile % tiles * side;
+          t.load(g, tq, saved.q, t.queries(pair), query);
+          t.load(g, td, saved.dout, t.means(pair), query);
+          for (int r = g.thread(); r < side; r += g.threads()) {
+            logs[r] = query + r < n ? saved.lse[pair.lse_at + query + r] : T(0);
+            deltas[r] = query + r < n ? delta[pair.lse_at + query + r] : T(0);
           }
-        });
-        g.sync();
-        t.accumulate(g, sum_v, dp, true, td);
-        t.accumulate(g, sum_k, s, true, tq);
+          g.sync();
+          if (!saved.probs) t.dots(g, s, tq, tk);
+          t.dots(g, dp, td, tv, true);
+          g.sync();
+          t.each_four(g, side, [&](int row, int column) {
+            const int at = row * t.score_ld() + column;
+            Four<T>&of_s = four_at(s + at), &of_dp = four_at(dp + at);
+            const T log_of_row = logs[row], delta_of_row = deltas[row];
+            for (int l = 0; l < 4; ++l) {
+              const auto entry = saved.entry(t, words, pair, query + row, first + column + l, of_s.v[l], log_of_row);
+              of_s.v[l] = t.scale * (entry.dropped * of_dp.v[l] - entry.p * delta_of_row);
+              of_dp.v[l] = entry.dropped;
+            }
+          });
+          g.sync();
+          t.accumulate(g, sum_v, dp, true, td);
+          t.accumulate(g, sum_k, s, true, tq);
+          g.sync();
+        }
+        t.store(g, dk, sum_k, t.keys(first_of_keys), first);
         g.sync();
       }
-      t.store_keys(g, dk, sum_k, first_of_group, first);
-      t.store_keys(g, dv, sum_v, first_of_group, first);
+      t.store(g, dv, sum_v, t.values(first_of_values), first);
       g.sync();
     });
   }
@@ -310,10 +315,10 @@ struct TileSize {
   int64_t shared_bytes;
 };
 
-// The largest tile whose shared memory fits every device.
+// The largest tile whose shared memory fits every device; `width`: of the wider head.
 template <class T, class Body>
-TileSize tile_size(int64_t head_width, int64_t longest) {
-  const int64_t padded = round_up(head_width, 4);
+TileSize tile_size(int64_t width, int64_t longest) {
+  const int64_t padded = round_up(width, 4);
   for (const int side : {32, 16, 8, 4}) {
     const auto bytes = [&](int64_t chunk) { return Body::shared_count(side, padded + 4, chunk) * static_cast<int64_t>(sizeof(T)); };
     if (bytes(side) > kSharedBytes) continue;
@@ -321,7 +326,7 @@ TileSize tile_size(int64_t head_width, int64_t longest) {
     while (Body::kChunks && chunk < longest && bytes(chunk + side) <= kSharedBytes) chunk += side;
     return {side, static_cast<int>(padded), static_cast<int>(chunk), bytes(chunk)};
   }
-  throw Error(ErrorCode::config, "attention heads of " + std::to_string(head_width) + " features are too wide for the CUDA ops",
+  throw Error(ErrorCode::config, "attention heads of " + std::to_string(width) + " features are too wide for the CUDA ops",
               "a tile does not fit the shared memory of a block", "use more heads, or --device cpu");
 }
 
@@ -329,7 +334,8 @@ TileSize tile_size(int64_t head_width, int64_t longest) {
 template <class T>
 AttentionTiles<T> tiles_without_size(const Pairs& pairs, int64_t item_heads, const DropoutSite<T>& site, const ClearUncovered<T>& uncovered,
                                      std::initializer_list<const T*> matrices) {
-  bool by_four = pairs.head_width % 4 == 0 && pairs.key_step % 4 == 0;
+  bool by_four = true;
+  for (const int64_t count : {pairs.head_width, pairs.key_step, pairs.value_width, pairs.value_step}) by_four = by_four && count % 4 == 0;
   for (const T* matrix : matrices) by_four = by_four && of_fours(pairs.width, matrix);
   return {pairs, item_heads, 0, 0, 0, by_four, static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width))), site, uncovered};
 }
@@ -337,7 +343,7 @@ AttentionTiles<T> tiles_without_size(const Pairs& pairs, int64_t item_heads, con
 // The members of Body behind its tiles are `rest`.
 template <template <class> class Body, class T, class Machine, class... Rest>
 void launch_tiles(Machine& machine, AttentionTiles<T> tiles, const Rest&... rest) {
-  const TileSize size = tile_size<T, Body<T>>(tiles.pairs.head_width, tiles.pairs.longest);
+  const TileSize size = tile_size<T, Body<T>>(tiles.pairs.widest(), tiles.pairs.longest);
   tiles.side = size.side;
   tiles.padded = size.padded;
   tiles.chunk = size.chunk;
@@ -349,7 +355,7 @@ void launch_tiles(Machine& machine, AttentionTiles<T> tiles, const Rest&... rest
 // Whether the kernels of row_attention.h compute it.
 template <class T>
 bool in_strips(const Pairs& pairs, Products how) {
-  return sizeof(T) == sizeof(float) && how != Products::fp32 && pairs.head_width <= kWidestStrip;
+  return sizeof(T) == sizeof(float) && how != Products::fp32 && pairs.widest() <= kWidestStrip;
 }
 
 // Probabilities of a part of a batch, positions that no sequence covers included.
@@ -361,14 +367,14 @@ int64_t probabilities(const Args& args) {
 template <class M>
 void GpuOps<M>::body(const op::AttentionForward& args) {
   begin(args, args.q.shape());
-  const Pairs pairs(args.q, args.k, args.sequences, args.heads);
+  const Pairs pairs(args.q, args.k, args.v, args.sequences, args.heads);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
     const T *q = args.q.data<T>(), *k = args.k.data<T>(), *v = args.v.data<T>();
     T *out = args.out.data<T>(), *lse = args.lse.data<T>(), *probs = args.probs ? args.probs.data<T>() : nullptr;
     const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
     const auto tiles =
-        tiles_without_size<T>(pairs, pairs.heads, site, {pairs, pairs.width, pairs.width, out, nullptr, lse}, {q, k, v, out});
+        tiles_without_size<T>(pairs, pairs.heads, site, {pairs, {out, pairs.mean_step, pairs.mean_step}, {}, lse}, {q, k, v, out});
     if constexpr (sizeof(T) == sizeof(float))
       if (in_strips<T>(pairs, machine_.products()))
         return launch_strips<StripForward>(machine_, tiles, of_fours(pairs.longest, probs), q, k, v, out, lse, probs);
@@ -379,7 +385,7 @@ void GpuOps<M>::body(const op::AttentionForward& args) {
 template <class M>
 void GpuOps<M>::body(const op::AttentionBackward& args) {
   begin(args, args.q.shape());
-  const Pairs pairs(args.q, args.k, args.sequences, args.heads);
+  const Pairs pairs(args.q, args.k, args.v, args.sequences, args.heads);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
     const T *q = args.q.data<T>(), *k = args.k.data<T>(), *v = args.v.data<T>(), *dout = args.dout.data<T>(), *lse = args.lse.data<T>(),
@@ -387,8 +393,9 @@ void GpuOps<M>::body(const op::AttentionBackward& args) {
     const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
     T *delta = machine_.template scratch<T>(args.lse.count()), *dq = args.dq.data<T>(), *dk = args.dk.data<T>(), *dv = args.dv.data<T>();
     const auto of_queries =
-        tiles_without_size<T>(pairs, pairs.heads, site, {pairs, pairs.width, pairs.width, dq, nullptr, nullptr}, {q, k, v, dout, dq});
-    const auto of_keys = tiles_without_size<T>(pairs, pairs.key_heads, site, {pairs, pairs.key_width, pairs.key_step, dk, dv, nullptr},
+        tiles_without_size<T>(pairs, pairs.heads, site, {pairs, {dq, pairs.width, pairs.width}, {}, nullptr}, {q, k, v, dout, dq});
+    const auto of_keys = tiles_without_size<T>(pairs, pairs.value_heads, site,
+                                               {pairs, {dk, args.k.cols, pairs.key_step}, {dv, args.v.cols, pairs.value_step}, nullptr},
                                                {q, k, v, dout, dk, dv});
     if constexpr (sizeof(T) == sizeof(float))
       if (in_strips<T>(pairs, machine_.products())) {

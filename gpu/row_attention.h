@@ -24,22 +24,18 @@ struct StripTiles {
   AttentionTiles<float> t;
   bool whole;  // of_fours(): rows of probabilities
 
-  // tile (kRows, kWidth) = rows [first, ...) of a sequence of n.
+  // tile (kRows, kWidth) = rows of a head from `first` on.
   template <int kRows, class Group>
-  KERNEL void load(const Group& g, float* tile, const float* from, int64_t step, int first, int n) const {
-    load_operand<kRows, kWidth, kStripThreads<kWidth>>(g, tile, from + first * step, step, n - first, static_cast<int>(t.pairs.head_width),
-                                                       t.by_four);
+  KERNEL void load(const Group& g, float* tile, const float* from, const HeadRows& rows, int first) const {
+    load_operand<kRows, kWidth, kStripThreads<kWidth>>(g, tile, from + rows.at + first * rows.step, rows.step, rows.length - first,
+                                                       rows.columns, t.by_four);
   }
-  template <class Group>
-  KERNEL void load_keys(const Group& g, float* tile, const float* from, const Pair& pair, int first) const {
-    load<kSide>(g, tile, from + pair.key_at, t.pairs.key_step, first, static_cast<int>(pair.length));
-  }
-  // Rows [first, n) of a sequence from the strip of their block.
+  // The same rows from the strip of their block.
   template <class Strip>
-  KERNEL void store(Strip& strip, float* to, int64_t step, int first, int n) const {
-    const int wide = static_cast<int>(t.pairs.head_width);
+  KERNEL void store(Strip& strip, float* to, const HeadRows& rows, int first) const {
     strip.each_four([&](int row, int column, int, const Four<float>& four) {
-      if (first + row < n && column < wide) write_four(to + (first + row) * step, column, wide, t.by_four, four);
+      if (first + row < rows.length && column < rows.columns)
+        write_four(to + rows.at + (first + row) * rows.step, column, rows.columns, t.by_four, four);
     });
   }
   // Whether each of the rows sees each of the keys.
@@ -78,7 +74,7 @@ struct StripForward : StripTiles<kWidth> {
     constexpr int kSide = Tiles::kSide;
     const int64_t longest = this->t.pairs.longest;
     for (int begin = 0, keys = this->t.seen(first, n); begin < keys; begin += kSide) {
-      this->load_keys(g, tk, k, pair, begin);
+      this->template load<kSide>(g, tk, k, this->t.keys(pair), begin);
       g.sync();
       scores(g, s, tq, tk, first, begin, n);
       s.each_four([&](int row, int column, int slot, Four<float>& four) {
@@ -105,10 +101,10 @@ struct StripForward : StripTiles<kWidth> {
       typename Group::template Strip<kWidth, false> sum(g, kSide);
       typename Group::Rows top(g, kSide, -static_cast<float>(INFINITY)), mass(g, kSide, 0.0f), factor(g, kSide, 0.0f);
       sum.clear();
-      this->template load<kSide>(g, tq, q + pair.at, t.pairs.width, first, n);
+      this->template load<kSide>(g, tq, q, t.queries(pair), first);
       for (int begin = 0; begin < keys; begin += kSide) {
-        this->load_keys(g, tk, k, pair, begin);
-        this->load_keys(g, tv, v, pair, begin);
+        this->template load<kSide>(g, tk, k, t.keys(pair), begin);
+        this->template load<kSide>(g, tv, v, t.values(pair), begin);
         g.sync();
         scores(g, s, tq, tk, first, begin, n);
         s.each_row([&](int, int slot) { factor[slot] = top[slot]; });
@@ -137,7 +133,7 @@ struct StripForward : StripTiles<kWidth> {
       sum.each_four([&](int, int, int slot, Four<float>& four) {
         for (float& x : four.v) x *= mass[slot];
       });
-      this->store(sum, out + pair.at, t.pairs.width, first, n);
+      this->store(sum, out, t.means(pair), first);
       if (probs) write_probs(g, s, tq, tk, pair, n, first, top, mass);
     });
   }
@@ -197,11 +193,11 @@ struct StripBackwardQ : StripTiles<kWidth> {
       p.each_row([&](int row, int slot) {
         if (first + row < n) logs[slot] = saved.lse[pair.lse_at + first + row];
       });
-      if (!saved.probs) this->template load<kSide>(g, tq, saved.q + pair.at, t.pairs.width, first, n);
-      this->template load<kSide>(g, td, saved.dout + pair.at, t.pairs.width, first, n);
+      if (!saved.probs) this->template load<kSide>(g, tq, saved.q, t.queries(pair), first);
+      this->template load<kSide>(g, td, saved.dout, t.means(pair), first);
       for (int begin = 0; begin < keys; begin += kKeys) {
-        this->template load<kKeys>(g, tk, saved.k + pair.key_at, t.pairs.key_step, begin, n);
-        this->template load<kKeys>(g, tv, saved.v + pair.key_at, t.pairs.key_step, begin, n);
+        this->template load<kKeys>(g, tk, saved.k, t.keys(pair), begin);
+        this->template load<kKeys>(g, tv, saved.v, t.values(pair), begin);
         g.sync();
         if (!saved.probs) p.template dots<kWidth, kLine>(tq, tk);
         d.template dots<kWidth, kLine>(td, tv);
@@ -230,7 +226,7 @@ struct StripBackwardQ : StripTiles<kWidth> {
             for (int l = 0; l < 4; ++l) result.v[l] = t.scale * (result.v[l] - deltas[slot] * other.v[l]);
           },
           of_p);
-      this->store(of_d, dq + pair.at, t.pairs.width, first, n);
+      this->store(of_d, dq, t.queries(pair), first);
     });
   }
 };
@@ -253,53 +249,57 @@ struct StripBackwardKV : StripTiles<kWidth> {
     float *tk = g.template shared<float>(), *tv = tk + Tiles::kTile, *tq = tv + Tiles::kTile, *td = tq + kQueries * kLine;
     float *logs = td + kQueries * kLine, *deltas = logs + kQueries;
     const DropoutWords<float> words(t.site);
-    t.each_item(g, [&](const Pair& first_of_group, int n, int first) {
+    t.each_item(g, [&](const Pair& first_of_values, int n, int first) {
       if (first >= n) return;
-      this->load_keys(g, tk, saved.k, first_of_group, first);
-      this->load_keys(g, tv, saved.v, first_of_group, first);
+      this->template load<kSide>(g, tv, saved.v, t.values(first_of_values), first);
       typename Group::template Strip<kQueries, true> p(g, kSide), d(g, kSide);  // (keys, queries)
       typename Group::template Strip<kWidth, true> sum_k(g, kSide), sum_v(g, kSide);
-      sum_k.clear();
       sum_v.clear();
-      const int queries = t.pairs.causal ? first : 0, tiles = ceil_div(n - queries, kQueries), members = static_cast<int>(t.pairs.group());
-      for (int tile = 0; tile < members * tiles; ++tile) {
-        const Pair pair = first_of_group.later(t.pairs, tile / tiles);
-        const int query = queries + tile % tiles * kQueries;
-        this->template load<kQueries>(g, tq, saved.q + pair.at, t.pairs.width, query, n);
-        this->template load<kQueries>(g, td, saved.dout + pair.at, t.pairs.width, query, n);
-        for (int r = g.thread(); r < kQueries; r += g.threads()) {
-          logs[r] = query + r < n ? saved.lse[pair.lse_at + query + r] : 0.0f;
-          deltas[r] = query + r < n ? delta[pair.lse_at + query + r] : 0.0f;
+      const int queries = t.pairs.causal ? first : 0, tiles = ceil_div(n - queries, kQueries),
+                members = static_cast<int>(t.pairs.key_group());
+      for (int64_t member = 0; member < t.pairs.value_group(); member += members) {
+        const Pair first_of_keys = first_of_values.later(t.pairs, member);
+        this->template load<kSide>(g, tk, saved.k, t.keys(first_of_keys), first);
+        sum_k.clear();
+        for (int tile = 0; tile < members * tiles; ++tile) {
+          const Pair pair = first_of_keys.later(t.pairs, tile / tiles);
+          const int query = queries + tile % tiles * kQueries;
+          this->template load<kQueries>(g, tq, saved.q, t.queries(pair), query);
+          this->template load<kQueries>(g, td, saved.dout, t.means(pair), query);
+          for (int r = g.thread(); r < kQueries; r += g.threads()) {
+            logs[r] = query + r < n ? saved.lse[pair.lse_at + query + r] : 0.0f;
+            deltas[r] = query + r < n ? delta[pair.lse_at + query + r] : 0.0f;
+          }
+          g.sync();
+          if (!saved.probs) p.template dots<kWidth, kLine>(tk, tq);
+          d.template dots<kWidth, kLine>(tv, td);
+          const bool all = this->all_seen(query, kQueries, first, kSide, n);
+          p.each_pair(
+              [&](int row, int column, float& above, float& below, float& gradient_above, float& gradient_below) {
+                const int i = query + column, j = first + row;
+                const int64_t longest = t.pairs.longest, at = pair.probs_at + i * longest + j;
+                float of_pair[2] = {above, below};
+                for (int l = 0; l < 2; ++l)
+                  if (!all && (i >= n || j + l >= n || !t.sees(i, j + l)))
+                    of_pair[l] = 0;
+                  else
+                    of_pair[l] = saved.probs ? saved.probs[at + l] : limited_probability(exp_of_score(t.scale * of_pair[l] - logs[column]));
+                uint32_t bits = 3;
+                if (keeps && i < n && j < longest) bits = keeps[(pair.rows_at + i) * fours_of(longest) + j / 4] >> (j & 2);
+                const float dropped[2] = {words.apply(of_pair[0], bits, 0), words.apply(of_pair[1], bits, 1)};
+                above = tf32_of(t.scale * (dropped[0] * gradient_above - of_pair[0] * deltas[column]));
+                below = tf32_of(t.scale * (dropped[1] * gradient_below - of_pair[1] * deltas[column]));
+                gradient_above = tf32_of(dropped[0]);
+                gradient_below = tf32_of(dropped[1]);
+              },
+              d);
+          sum_v.template add<kLine>(d, td);
+          sum_k.template add<kLine>(p, tq);
+          g.sync();
         }
-        g.sync();
-        if (!saved.probs) p.template dots<kWidth, kLine>(tk, tq);
-        d.template dots<kWidth, kLine>(tv, td);
-        const bool all = this->all_seen(query, kQueries, first, kSide, n);
-        p.each_pair(
-            [&](int row, int column, float& above, float& below, float& gradient_above, float& gradient_below) {
-              const int i = query + column, j = first + row;
-              const int64_t longest = t.pairs.longest, at = pair.probs_at + i * longest + j;
-              float of_pair[2] = {above, below};
-              for (int l = 0; l < 2; ++l)
-                if (!all && (i >= n || j + l >= n || !t.sees(i, j + l)))
-                  of_pair[l] = 0;
-                else
-                  of_pair[l] = saved.probs ? saved.probs[at + l] : limited_probability(exp_of_score(t.scale * of_pair[l] - logs[column]));
-              uint32_t bits = 3;
-              if (keeps && i < n && j < longest) bits = keeps[(pair.rows_at + i) * fours_of(longest) + j / 4] >> (j & 2);
-              const float dropped[2] = {words.apply(of_pair[0], bits, 0), words.apply(of_pair[1], bits, 1)};
-              above = tf32_of(t.scale * (dropped[0] * gradient_above - of_pair[0] * deltas[column]));
-              below = tf32_of(t.scale * (dropped[1] * gradient_below - of_pair[1] * deltas[column]));
-              gradient_above = tf32_of(dropped[0]);
-              gradient_below = tf32_of(dropped[1]);
-            },
-            d);
-        sum_v.template add<kLine>(d, td);
-        sum_k.template add<kLine>(p, tq);
-        g.sync();
+        this->store(sum_k, dk, t.keys(first_of_keys), first);
       }
-      this->store(sum_k, dk + first_of_group.key_at, t.pairs.key_step, first, n);
-      this->store(sum_v, dv + first_of_group.key_at, t.pairs.key_step, first, n);
+      this->store(sum_v, dv, t.values(first_of_values), first);
     });
   }
 };
@@ -314,9 +314,9 @@ void launch_strips(Machine& machine, AttentionTiles<float> tiles, bool whole, co
 }
 template <template <int> class Body, class Machine, class... Rest>
 void launch_strips(Machine& machine, const AttentionTiles<float>& tiles, const Rest&... rest) {
-  if (tiles.pairs.head_width <= 32)
+  if (tiles.pairs.widest() <= 32)
     launch_strips<Body, 32>(machine, tiles, rest...);
-  else if (tiles.pairs.head_width <= 64)
+  else if (tiles.pairs.widest() <= 64)
     launch_strips<Body, 64>(machine, tiles, rest...);
   else
     launch_strips<Body, kWidestStrip>(machine, tiles, rest...);

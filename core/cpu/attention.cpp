@@ -1,6 +1,6 @@
 // Attention and rotary positions. Attention goes one (sequence, head) at a time: its probabilities (64 KiB for 128 tokens) stay in L2 from
 // the scores to the last product. Threads take the pairs in turn; every pair is computed by one thread in one order. In backward all heads
-// that share keys are one thread's, one after another.
+// that share keys or values are one thread's, one after another.
 #include <cmath>
 #include <cstring>
 
@@ -19,23 +19,28 @@ namespace {
 // What all pairs share.
 struct Layout {
   const int *starts, *lengths;
-  int64_t sequences, heads, longest, tokens, width, head_width;
-  int64_t group, key_width, key_step;  // query heads on a key head; columns and row step of K, V and theirs
+  int64_t sequences, heads, longest, tokens;
+  int64_t head_width, width, key_step;         // of Q and K: columns of a head; row steps
+  int64_t value_width, mean_step, value_step;  // of V and the means: columns of a head; row steps
+  int64_t key_group, value_group;              // query heads on a head of keys, on one of values
   bool causal;
   int64_t ld;  // row step of a thread's matrices: whole cache lines
 
-  Layout(const Tensor& q, const Mat& k, const Sequences& s, const AttentionHeads& h)
+  Layout(const Tensor& q, const Mat& k, const Mat& v, const Sequences& s, const AttentionHeads& h)
       : starts(s.starts.data<int>()),
         lengths(s.lengths.data<int>()),
         sequences(s.starts.count()),
         heads(h.heads),
         longest(s.longest),
         tokens(q.size(0)),
+        head_width(q.size(1) / heads),
         width(q.size(1)),
-        head_width(width / heads),
-        group(heads / h.key_heads),
-        key_width(width / group),
         key_step(k.ld),
+        value_width(v.cols / h.value_heads),
+        mean_step(value_width * heads),
+        value_step(v.ld),
+        key_group(heads / h.key_heads),
+        value_group(heads / h.value_heads),
         causal(h.causal),
         ld(round_up(longest, 16)) {
     for (int64_t i = 0; i < sequences; ++i)
@@ -46,7 +51,7 @@ struct Layout {
 
 struct Pair {
   int64_t sequence, head, start, length;
-  int64_t at, key_at;  // of Q and its kin, of K, V and theirs: first element of the head's columns
+  int64_t at, key_at, mean_at, value_at;  // of Q, K, the means, V and theirs: first element of the head's columns
   int64_t lse_at;
   int64_t probs_at;    // first element of the pair in probs
   uint64_t word;       // dropout word of probability (0, 0)
@@ -58,17 +63,33 @@ struct Pair {
         start(l.starts[sequence]),
         length(l.lengths[sequence]),
         at(start * l.width + head * l.head_width),
-        key_at(start * l.key_step + head / l.group * l.head_width),
+        key_at(start * l.key_step + head / l.key_group * l.head_width),
+        mean_at(start * l.mean_step + head * l.value_width),
+        value_at(start * l.value_step + head / l.value_group * l.value_width),
         lse_at(head * l.tokens + start),
         probs_at(index * l.longest * l.longest),
         word(static_cast<uint64_t>(probs_at)),
         row_words(static_cast<uint64_t>(l.longest)) {}
 };
 
+// Products of the columns of keys and of values, and a thread's memory of both.
+template <class T>
+struct PairProducts {
+  struct Memory {
+    HeadMemory<T> keys, values;
+  };
+  HeadProducts<T> keys, values;
+
+  PairProducts(const Layout& l, bool padded)
+      : keys(l.head_width, l.longest, padded, l.causal), values(l.value_width, l.longest, padded, l.causal) {}
+  int64_t room() const { return keys.room() + values.room(); }
+  Memory memory(T* at) const { return {keys.memory(at), values.memory(at + keys.room())}; }
+};
+
 // body(pair, matrices, memory) for every (sequence, head), with `count` matrices (longest, ld) and the memory of products of the thread. A
 // thread takes `together` neighbours at a time. They are dealt out in turn: neighbours are heads of one sequence and cost the same.
 template <class T, class Body>
-void for_pairs(ThreadPool& pool, const Layout& l, const HeadProducts<T>& products, int64_t together, int64_t count, const Body& body) {
+void for_pairs(ThreadPool& pool, const Layout& l, const PairProducts<T>& products, int64_t together, int64_t count, const Body& body) {
   const int64_t groups = l.sequences * l.heads / together, threads = std::min<int64_t>(pool.threads(), groups),
                 matrices = count * l.longest * l.ld, room = matrices + products.room();
   if (groups == 0) return;
@@ -76,16 +97,23 @@ void for_pairs(ThreadPool& pool, const Layout& l, const HeadProducts<T>& product
   pool.parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t thread = begin; thread < end; ++thread) {
       T* own = buffers + thread * room;
-      HeadMemory<T> memory = products.memory(own + matrices);
+      auto memory = products.memory(own + matrices);
       for (int64_t index = thread; index < groups; index += threads)
         for (int64_t member = 0; member < together; ++member) body(Pair(l, index * together + member), own, memory);
     }
   });
 }
 
-// Rows of matrices like Q and like K that no sequence covers become 0; lse (heads, tokens), if there is one, too.
+// Columns of a matrix of T rows.
 template <class T>
-void clear_uncovered(ThreadPool& pool, const Layout& l, T* of_queries, std::initializer_list<T*> of_keys, T* lse) {
+struct Columns {
+  T* data;
+  int64_t width, step;
+};
+
+// Rows that no sequence covers become 0; in lse (heads, tokens), if there is one, too.
+template <class T>
+void clear_uncovered(ThreadPool& pool, const Layout& l, std::initializer_list<Columns<T>> matrices, T* lse) {
   char* covered = pool.scratch_of<char>(l.tokens + 1);
   std::memset(covered, 0, static_cast<size_t>(l.tokens));
   int64_t left = l.tokens;
@@ -96,8 +124,7 @@ void clear_uncovered(ThreadPool& pool, const Layout& l, T* of_queries, std::init
   if (left <= 0) return;  // sequences do not overlap
   for (int64_t t = 0; t < l.tokens; ++t) {
     if (covered[t]) continue;
-    std::fill(of_queries + t * l.width, of_queries + (t + 1) * l.width, T(0));
-    for (T* matrix : of_keys) std::fill(matrix + t * l.key_step, matrix + t * l.key_step + l.key_width, T(0));
+    for (const Columns<T>& matrix : matrices) std::fill_n(matrix.data + t * matrix.step, matrix.width, T(0));
     if (lse)
       for (int64_t head = 0; head < l.heads; ++head) lse[head * l.tokens + t] = 0;
   }
@@ -139,22 +166,22 @@ void softmax_backward(int64_t n, T* pd, const T* p, T* dp, T scale) {
 }  // namespace
 
 void CpuOps::body(const op::AttentionForward& args) {
-  const Layout l(args.q, args.k, args.sequences, args.heads);
+  const Layout l(args.q, args.k, args.v, args.sequences, args.heads);
   const DropoutSite site(args.dropout, args.step, l.sequences * l.heads * l.longest * l.longest);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
     const T *pq = args.q.data<T>(), *pk = args.k.data<T>(), *pv = args.v.data<T>();
     T *to = args.out.data<T>(), *logs = args.lse.data<T>(), *kept = args.probs ? args.probs.data<T>() : nullptr;
     const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(l.head_width)));
-    clear_uncovered<T>(pool_, l, to, {}, logs);
-    const HeadProducts<T> products(l.head_width, l.longest, !kept || l.longest % 16 == 0, l.causal);
-    for_pairs<T>(pool_, l, products, 1, 1, [&](const Pair& pair, T* buffer, HeadMemory<T>& memory) {
-      const int64_t n = pair.length, D = l.width, K = l.key_step;
+    clear_uncovered<T>(pool_, l, {{to, l.mean_step, l.mean_step}}, logs);
+    const PairProducts<T> products(l, !kept || l.longest % 16 == 0);
+    for_pairs<T>(pool_, l, products, 1, 1, [&](const Pair& pair, T* buffer, auto& memory) {
+      const int64_t n = pair.length;
       T* p = kept ? kept + pair.probs_at : buffer;  // (n, n), row step ldp
       const int64_t ldp = kept ? l.longest : l.ld;
       if (kept && n < l.longest) std::fill(p, p + l.longest * l.longest, T(0));  // nothing undefined is kept
       if (n == 0) return;
-      products.across(p, ldp, n, scale, pq + pair.at, D, pk + pair.key_at, K, memory.keys);
+      products.keys.across(p, ldp, n, scale, pq + pair.at, l.width, pk + pair.key_at, l.key_step, memory.keys);
       const T* used = p;
       int64_t ld_used = ldp;
       if (kept && site.on()) used = buffer, ld_used = l.ld;
@@ -165,13 +192,14 @@ void CpuOps::body(const op::AttentionForward& args) {
         if (site.on())
           site.apply(kept ? buffer + i * l.ld : p + i * ldp, p + i * ldp, pair.word + static_cast<uint64_t>(i) * pair.row_words, n);
       }
-      products.along(to + pair.at, D, n, used, ld_used, false, pv + pair.key_at, K, false, memory);
+      products.values.along(to + pair.mean_at, l.mean_step, n, used, ld_used, false, pv + pair.value_at, l.value_step, false,
+                            memory.values);
     });
   });
 }
 
 void CpuOps::body(const op::AttentionBackward& args) {
-  const Layout l(args.q, args.k, args.sequences, args.heads);
+  const Layout l(args.q, args.k, args.v, args.sequences, args.heads);
   const DropoutSite site(args.dropout, args.step, l.sequences * l.heads * l.longest * l.longest);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
@@ -179,16 +207,16 @@ void CpuOps::body(const op::AttentionBackward& args) {
     const T* kept = args.probs ? args.probs.data<T>() : nullptr;
     T *to_q = args.dq.data<T>(), *to_k = args.dk.data<T>(), *to_v = args.dv.data<T>();
     const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(l.head_width)));
-    clear_uncovered<T>(pool_, l, to_q, {to_k, to_v}, nullptr);
-    const HeadProducts<T> products(l.head_width, l.longest, true, l.causal);
-    for_pairs<T>(pool_, l, products, l.group, 3, [&](const Pair& pair, T* buffer, HeadMemory<T>& memory) {
-      const int64_t n = pair.length, D = l.width, K = l.key_step, ld = l.ld;
+    clear_uncovered<T>(pool_, l, {{to_q, l.width, l.width}, {to_k, args.k.cols, l.key_step}, {to_v, args.v.cols, l.value_step}}, nullptr);
+    const PairProducts<T> products(l, true);
+    for_pairs<T>(pool_, l, products, l.value_group, 3, [&](const Pair& pair, T* buffer, auto& memory) {
+      const int64_t n = pair.length, ld = l.ld;
       if (n == 0) return;
       T *own = buffer, *dropped = own + l.longest * ld, *dp = dropped + l.longest * ld;
       const T* p = kept ? kept + pair.probs_at : own;
       const int64_t ldp = kept ? l.longest : ld;
-      if (!kept) products.across(own, ld, n, scale, pq + pair.at, D, pk + pair.key_at, K, memory.keys);
-      products.across(dp, ld, n, T(1), from + pair.at, D, pv + pair.key_at, K, memory.values);
+      if (!kept) products.keys.across(own, ld, n, scale, pq + pair.at, l.width, pk + pair.key_at, l.key_step, memory.keys);
+      products.values.across(dp, ld, n, T(1), from + pair.mean_at, l.mean_step, pv + pair.value_at, l.value_step, memory.values);
       for (int64_t i = 0; i < n; ++i) {
         const int64_t seen = l.causal ? i + 1 : n;
         if (!kept) probabilities_again(own + i * ld, seen, logs[pair.lse_at + i]);
@@ -202,10 +230,12 @@ void CpuOps::body(const op::AttentionBackward& args) {
         std::fill(pd + seen, pd + n, T(0));
         std::fill(slope + seen, slope + n, T(0));
       }
-      const bool add = pair.head % l.group > 0;  // the sum over the heads of a group
-      products.along(to_v + pair.key_at, K, n, dropped, ld, true, from + pair.at, D, add, memory);
-      products.along(to_q + pair.at, D, n, dp, ld, false, pk + pair.key_at, K, false, memory);
-      products.along(to_k + pair.key_at, K, n, dp, ld, true, pq + pair.at, D, add, memory);
+      // Sums over the heads of a group.
+      const bool add_keys = pair.head % l.key_group > 0, add_values = pair.head % l.value_group > 0;
+      products.values.along(to_v + pair.value_at, l.value_step, n, dropped, ld, true, from + pair.mean_at, l.mean_step, add_values,
+                            memory.values);
+      products.keys.along(to_q + pair.at, l.width, n, dp, ld, false, pk + pair.key_at, l.key_step, false, memory.keys);
+      products.keys.along(to_k + pair.key_at, l.key_step, n, dp, ld, true, pq + pair.at, l.width, add_keys, memory.keys);
     });
   });
 }

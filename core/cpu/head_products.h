@@ -1,5 +1,5 @@
-// Products of attention for one sequence and head: n tokens, head width w. In floats by register tiles; keys that several heads share are
-// transposed once. Else by BLAS.
+// Products of attention for one sequence and head: n tokens, w columns of keys or of values. In floats by register tiles; rows that several
+// heads share are transposed once. Else by BLAS.
 #pragma once
 #include <type_traits>
 
@@ -20,7 +20,7 @@ struct TransposedRows {
 // Of a thread, while it computes one pair after another.
 template <class T>
 struct HeadMemory {
-  TransposedRows<T> keys, values;
+  TransposedRows<T> transposed;
   T *rows, *sums;  // (n, w padded to whole vectors)
 };
 
@@ -37,18 +37,18 @@ class HeadProducts {
         causal_(causal),
         tiles_(std::is_same_v<T, float> && kUsable && padded && longest >= kShortest && width <= kWidest) {}
 
-  int64_t room() const { return tiles_ ? 2 * (transposed_ + rows_) : 0; }  // entries of a thread's memory
+  int64_t room() const { return tiles_ ? transposed_ + 2 * rows_ : 0; }  // entries of a thread's memory
   HeadMemory<T> memory(T* at) const {
     if (!tiles_) return {};
-    return {{at}, {at + transposed_}, at + 2 * transposed_, at + 2 * transposed_ + rows_};
+    return {{at}, at + transposed_, at + transposed_ + rows_};
   }
 
   // out (n, n) = factor x rows^T of x (n, w) and rows (n, w).
-  void across(T* out, int64_t ldo, int64_t n, T factor, const T* x, int64_t ldx, const T* rows, int64_t ld,
-              TransposedRows<T>& transposed) const {
+  void across(T* out, int64_t ldo, int64_t n, T factor, const T* x, int64_t ldx, const T* rows, int64_t ld, HeadMemory<T>& memory) const {
     if constexpr (std::is_same_v<T, float>)
       if (tiles_ && n >= kShortest) {
         const int64_t columns = round_up(n, kLanes);
+        TransposedRows<T>& transposed = memory.transposed;
         if (transposed.of != rows || transposed.tokens != n) {
           pack(transposed.data, columns, {rows, 1, ld}, 0, width_, 0, n);
           for (int64_t i = 0; i < width_ * columns; ++i) transposed.data[i] *= factor;

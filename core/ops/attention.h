@@ -4,23 +4,27 @@
 
 namespace comera {
 
-// Which rows see which: Q (T, D) has `heads` heads side by side, K and V (T, D key_heads / heads) have key_heads, each of which serves as
-// many query heads in their order (grouped-query attention). Causal: a token sees itself and those before it.
+// Which rows see which: Q has `heads` heads side by side, K has key_heads, each of which serves as many query heads in their order
+// (grouped-query attention), and V has value_heads, each of which serves as many heads of keys. Causal: a token sees itself and those
+// before it.
 struct AttentionHeads {
-  int64_t heads = 0, key_heads = 0;  // key_heads 0: as many
+  int64_t heads = 0, key_heads = 0, value_heads = 0;  // 0: as many as of the one before
   bool causal = false;
 
   AttentionHeads() = default;
-  AttentionHeads(int64_t heads, int64_t key_heads = 0, bool causal = false)
-      : heads(heads), key_heads(key_heads > 0 ? key_heads : heads), causal(causal) {}
+  AttentionHeads(int64_t heads, int64_t key_heads = 0, bool causal = false, int64_t value_heads = 0)
+      : heads(heads),
+        key_heads(key_heads > 0 ? key_heads : heads),
+        value_heads(value_heads > 0 ? value_heads : this->key_heads),
+        causal(causal) {}
 };
 
 namespace op {
 
-// out (T, D) = softmax(Q K^T / sqrt(D/heads)) V, each sequence by itself. Rows outside every sequence are 0. lse (heads, T): log of the
-// softmax sums, kept for backward. probs, when not empty, keeps the probabilities before dropout: (S, heads, longest, longest), 0 where
-// a token does not see another; without it backward recomputes them. k, v and their gradients may be columns of wider matrices, of one
-// row step.
+// out (T, heads u) = softmax(Q K^T / sqrt(w)) V of Q (T, heads w), K (T, key_heads w) and V (T, value_heads u), each sequence by itself.
+// Rows outside every sequence are 0. lse (heads, T): log of the softmax sums, kept for backward. probs, when not empty, keeps the
+// probabilities before dropout: (S, heads, longest, longest), 0 where a token does not see another; without it backward recomputes them.
+// k and v may be columns of wider matrices; their gradients, too, with the row steps of k and v.
 struct AttentionForward {
   static constexpr const char* name = "attention_forward";
   Tensor out, lse, probs, q;

@@ -10,7 +10,9 @@ struct Case {
   bool keep;  // probabilities
   int64_t key_heads = 0;
   bool causal = false;
-  AttentionHeads both() const { return {heads, key_heads, causal}; }
+  int64_t value_heads = 0, value_width = 0;  // 0: as of keys
+  AttentionHeads groups() const { return {heads, key_heads, causal, value_heads}; }
+  int64_t columns() const { return value_width > 0 ? value_width : head_width; }     // of a head of values
   int64_t seen(int64_t i, int64_t length) const { return causal ? i + 1 : length; }  // keys of token i
 };
 const Case kCases[] = {
@@ -32,6 +34,11 @@ const Case kCases[] = {
     {{0, 70}, {70, 100}, 176, 112, 2, 24, 0.1, true, 0, true},
     {{0, 97}, {97, 48}, 145, 97, 2, 48, 0, true},
     {{0}, {150}, 150, 150, 2, 7, 0, false, 1, true},
+    // Values of other heads and widths than the keys.
+    {{0, 4, 9}, {4, 5, 1}, 10, 5, 4, 4, 0.2, true, 4, false, 1, 3},
+    {{2, 20}, {17, 33}, 60, 40, 4, 6, 0.1, false, 2, true, 1, 9},
+    {{0, 70}, {70, 50}, 130, 70, 4, 32, 0.2, false, 4, false, 2, 12},
+    {{0, 70}, {70, 49}, 130, 80, 4, 32, 0.1, false, 2, true, 1, 28},
 };
 
 template <class T>
@@ -39,7 +46,7 @@ struct Attention {
   CpuOps ops;
   StepScalars scalars;
   Case c;
-  int64_t width, key_width;
+  int64_t width, key_width, value_width, mean_width;
   Array<int> starts, lengths;
   Array<T> q, k, v, out, lse, probs, dout, dq, dk, dv;
 
@@ -47,29 +54,31 @@ struct Attention {
       : ops(threads),
         c(c),
         width(c.heads * c.head_width),
-        key_width(c.both().key_heads * c.head_width),
+        key_width(c.groups().key_heads * c.head_width),
+        value_width(c.groups().value_heads * c.columns()),
+        mean_width(c.heads * c.columns()),
         starts({static_cast<int64_t>(c.starts.size())}, c.starts),
         lengths({static_cast<int64_t>(c.lengths.size())}, c.lengths),
         q(uniform<T>({c.tokens, width}, 1, -2, 2)),
         k(uniform<T>({c.tokens, key_width}, 2, -2, 2)),
-        v(uniform<T>({c.tokens, key_width}, 3)),
-        out({c.tokens, width}, T(7)),
+        v(uniform<T>({c.tokens, value_width}, 3)),
+        out({c.tokens, mean_width}, T(7)),
         lse({c.heads, c.tokens}, T(7)),
         probs({starts.count(), c.heads, c.longest, c.longest}, T(7)),
-        dout(uniform<T>({c.tokens, width}, 4)),
+        dout(uniform<T>({c.tokens, mean_width}, 4)),
         dq({c.tokens, width}, T(7)),
         dk({c.tokens, key_width}, T(7)),
-        dv({c.tokens, key_width}, T(7)) {
+        dv({c.tokens, value_width}, T(7)) {
     scalars.seed = 11;
     scalars.step = 6;
   }
   Sequences sequences() const { return {starts, lengths, c.longest}; }
   Tensor kept() const { return c.keep ? Tensor(probs) : Tensor(); }
   void forward() {
-    ops.attention_forward(out, lse, kept(), q, Mat(k), Mat(v), sequences(), c.both(), {c.dropout, 3}, block_tensor(scalars));
+    ops.attention_forward(out, lse, kept(), q, Mat(k), Mat(v), sequences(), c.groups(), {c.dropout, 3}, block_tensor(scalars));
   }
   void backward() {
-    ops.attention_backward(dq, Mat(dk), Mat(dv), dout, lse, kept(), q, Mat(k), Mat(v), sequences(), c.both(), {c.dropout, 3},
+    ops.attention_backward(dq, Mat(dk), Mat(dv), dout, lse, kept(), q, Mat(k), Mat(v), sequences(), c.groups(), {c.dropout, 3},
                            block_tensor(scalars));
   }
   double factor(int64_t s, int64_t h, int64_t i, int64_t j) const {
@@ -89,13 +98,14 @@ TYPED_TEST(AttentionOp, ForwardAgainstTheFormula) {
   for (const Case& c : kCases) {
     Attention<T> a(c, 2);
     a.forward();
-    Array<double> want({c.tokens, a.width});
+    Array<double> want({c.tokens, a.mean_width});
     std::vector<bool> covered(static_cast<size_t>(c.tokens));
     const double scale = 1 / std::sqrt(static_cast<double>(c.head_width)), near = tolerance<T>(1e-5, 1e-12);
     for (int64_t s = 0; s < a.starts.count(); ++s)
       for (int64_t h = 0; h < c.heads; ++h)
         for (int64_t i = 0; i < a.lengths[s]; ++i) {
-          const int64_t row = a.starts[s] + i, first = h * c.head_width, key_first = h * c.both().key_heads / c.heads * c.head_width;
+          const int64_t row = a.starts[s] + i, first = h * c.head_width, key_first = h * c.groups().key_heads / c.heads * c.head_width,
+                        value_first = h * c.groups().value_heads / c.heads * c.columns();
           covered[static_cast<size_t>(row)] = true;
           std::vector<double> p(static_cast<size_t>(a.lengths[s]));
           double sum = 0;
@@ -112,14 +122,14 @@ TYPED_TEST(AttentionOp, ForwardAgainstTheFormula) {
             if (c.keep) {
               ASSERT_NEAR(a.probs[((s * c.heads + h) * c.longest + i) * c.longest + j], probability, near);
             }
-            for (int64_t d = 0; d < c.head_width; ++d)
-              want[row * a.width + first + d] +=
-                  probability * a.factor(s, h, i, j) * static_cast<double>(a.v[(a.starts[s] + j) * a.key_width + key_first + d]);
+            for (int64_t d = 0; d < c.columns(); ++d)
+              want[row * a.mean_width + h * c.columns() + d] +=
+                  probability * a.factor(s, h, i, j) * static_cast<double>(a.v[(a.starts[s] + j) * a.value_width + value_first + d]);
           }
         }
     EXPECT_LT(largest_difference(a.out, want), near);
     for (int64_t t = 0; t < c.tokens; ++t)
-      for (int64_t d = 0; d < a.width && !covered[static_cast<size_t>(t)]; ++d) ASSERT_EQ(a.out[t * a.width + d], T(0));
+      for (int64_t d = 0; d < a.mean_width && !covered[static_cast<size_t>(t)]; ++d) ASSERT_EQ(a.out[t * a.mean_width + d], T(0));
     if (c.keep) {  // nothing undefined in what is kept
       for (T value : a.probs.v) ASSERT_TRUE(value >= 0 && value <= T(1.0001));
     }

@@ -95,8 +95,8 @@ TEST(Launch, IndicesBeyond32Bits) {
   EXPECT_EQ(at(3 * int64_t{5000} + 2), (int64_t{5000} << 20) + 2);
   const int starts[] = {0, 2000000000}, lengths[] = {5, 7};
   const Tensor q(nullptr, {int64_t{2000000010}, 64}, DType::f32);
-  const Pairs pairs(q, q, {Tensor(const_cast<int*>(starts), {2}, DType::i32), Tensor(const_cast<int*>(lengths), {2}, DType::i32), 100000},
-                    4);
+  const Pairs pairs(q, q, q,
+                    {Tensor(const_cast<int*>(starts), {2}, DType::i32), Tensor(const_cast<int*>(lengths), {2}, DType::i32), 100000}, 4);
   const Pair last(pairs, 7);
   EXPECT_EQ(last.at, int64_t{2000000000} * 64 + 3 * 16);
   EXPECT_EQ(last.lse_at, 3 * int64_t{2000000010} + 2000000000);

@@ -32,22 +32,25 @@ struct Sizes {
   int64_t longest, heads, head_width;
   double dropout;
   bool keep;
+  int64_t value_heads = 0, value_width = 0;  // 0: as of keys
 };
 
 // out, lse, dq, dk, dv
 template <class T>
 std::vector<Array<T>> attention(Device& device, const Sizes& s) {
   const int64_t tokens = 2 * s.longest;
-  const Shape shape{tokens, s.heads * s.head_width};
+  const int64_t value_width = s.value_width > 0 ? s.value_width : s.head_width;
+  const AttentionHeads heads(s.heads, 0, false, s.value_heads);
+  const Shape shape{tokens, s.heads * s.head_width}, values{tokens, heads.value_heads * value_width}, means{tokens, s.heads * value_width};
   Runner r(device);
   const int half = static_cast<int>(s.longest / 2), all = static_cast<int>(s.longest);
   const Sequences sequences{r.in(Array<int>({2}, {0, all})), r.in(Array<int>({2}, {all, half})), s.longest};
-  const Tensor q = r.in(uniform<T>(shape, 1, -2, 2)), k = r.in(uniform<T>(shape, 2, -2, 2)), v = r.in(uniform<T>(shape, 3)),
-               dout = r.in(uniform<T>(shape, 4)), step = r.scalars(some_scalars());
-  const Tensor out = r.out<T>(shape), lse = r.out<T>({s.heads, tokens}), dq = r.out<T>(shape), dk = r.out<T>(shape), dv = r.out<T>(shape);
+  const Tensor q = r.in(uniform<T>(shape, 1, -2, 2)), k = r.in(uniform<T>(shape, 2, -2, 2)), v = r.in(uniform<T>(values, 3)),
+               dout = r.in(uniform<T>(means, 4)), step = r.scalars(some_scalars());
+  const Tensor out = r.out<T>(means), lse = r.out<T>({s.heads, tokens}), dq = r.out<T>(shape), dk = r.out<T>(shape), dv = r.out<T>(values);
   const Tensor probs = s.keep ? r.out<T>({2, s.heads, s.longest, s.longest}) : Tensor();
-  device.ops().attention_forward(out, lse, probs, q, k, v, sequences, s.heads, {s.dropout, 3}, step);
-  device.ops().attention_backward(dq, dk, dv, dout, lse, probs, q, k, v, sequences, s.heads, {s.dropout, 3}, step);
+  device.ops().attention_forward(out, lse, probs, q, k, v, sequences, heads, {s.dropout, 3}, step);
+  device.ops().attention_backward(dq, dk, dv, dout, lse, probs, q, k, v, sequences, heads, {s.dropout, 3}, step);
   return downloaded<T>(device, {out, lse, dq, dk, dv});
 }
 
@@ -153,7 +156,8 @@ const ThinNorm kThinNorms[] = {{20, 768, 31, 30, 31, false, true, false, 0},  {3
                                {16, 1024, 64, 70, 64, true, true, true, 0.2}, {5, 32, 33, 5, 33, false, false, false, 0.3},
                                {40, 608, 9, 33, 6, true, false, false, 0.2},  {50, 768, 31, 30, 0, false, true, false, 0.1}};
 
-const Sizes kSizes[] = {{40, 2, 64, 0.1, false}, {33, 1, 24, 0, true}, {5, 3, 7, 0.2, true}, {70, 1, 128, 0, false}};
+const Sizes kSizes[] = {{40, 2, 64, 0.1, false}, {33, 1, 24, 0, true},           {5, 3, 7, 0.2, true},
+                        {70, 1, 128, 0, false},  {70, 4, 24, 0.1, false, 2, 12}, {33, 2, 36, 0, true, 1, 100}};
 
 TEST(RoundedAttention, IsNearTheExactOne) {
   const auto cpu = open_cpu_device(1);

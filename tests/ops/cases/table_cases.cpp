@@ -94,6 +94,7 @@ void add_attention(std::vector<Case>& cases) {
     bool keep;
     int64_t key_heads = 0;
     bool causal = false;
+    int64_t value_heads = 0, value_width = 0;  // 0: as of keys
   };
   const Attention kAttention[] = {
       {{0}, {1}, 1, 1, 1, 1, 0, false},
@@ -111,6 +112,11 @@ void add_attention(std::vector<Case>& cases) {
       {{0, 45}, {45, 33}, 79, 47, 4, 24, 0.2, true, 2, true},
       {{0, 45}, {45, 33}, 79, 47, 3, 16, 0.2, false, 1, true},
       {{1}, {170}, 172, 170, 2, 64, 0.1, false, 1, true},
+      // Values of other heads and widths than the keys.
+      {{0, 5, 6}, {5, 1, 0}, 8, 6, 4, 6, 0.1, true, 2, false, 1, 4},
+      {{0, 40}, {37, 20}, 61, 37, 4, 24, 0.1, false, 4, false, 1, 12},
+      {{2, 45}, {40, 33}, 79, 47, 4, 8, 0.2, true, 4, true, 2, 36},
+      {{1}, {170}, 172, 170, 4, 64, 0.1, false, 2, true, 1, 28},
   };
   int number = 0;
   for (const Attention& c : kAttention)
@@ -118,14 +124,16 @@ void add_attention(std::vector<Case>& cases) {
       using T = decltype(type);
       const double near = tolerance<T>(2e-5, 1e-12);
       const int64_t count = static_cast<int64_t>(c.starts.size());
-      const AttentionHeads heads(c.heads, c.key_heads, c.causal);
-      const Shape shape{c.tokens, c.heads * c.head_width}, keys{c.tokens, heads.key_heads * c.head_width};
-      const Tensor q = r.in(uniform<T>(shape, 1, -2, 2)), k = r.in(uniform<T>(keys, 2, -2, 2)), v = r.in(uniform<T>(keys, 3));
-      const Tensor dout = r.in(uniform<T>(shape, 4)), step = r.scalars(some_scalars()), lse = r.out<T>({c.heads, c.tokens}, near);
+      const AttentionHeads heads(c.heads, c.key_heads, c.causal, c.value_heads);
+      const int64_t value_width = c.value_width > 0 ? c.value_width : c.head_width;
+      const Shape shape{c.tokens, c.heads * c.head_width}, keys{c.tokens, heads.key_heads * c.head_width},
+          values{c.tokens, heads.value_heads * value_width}, means{c.tokens, c.heads * value_width};
+      const Tensor q = r.in(uniform<T>(shape, 1, -2, 2)), k = r.in(uniform<T>(keys, 2, -2, 2)), v = r.in(uniform<T>(values, 3));
+      const Tensor dout = r.in(uniform<T>(means, 4)), step = r.scalars(some_scalars()), lse = r.out<T>({c.heads, c.tokens}, near);
       const Tensor probs = c.keep ? r.out<T>({count, c.heads, c.longest, c.longest}, near) : Tensor();
       const Sequences sequences{r.in(Array<int>({count}, c.starts)), r.in(Array<int>({count}, c.lengths)), c.longest};
-      r.ops().attention_forward(r.out<T>(shape, near), lse, probs, q, k, v, sequences, heads, {c.dropout, 3}, step);
-      r.ops().attention_backward(r.out<T>(shape, near), r.out<T>(keys, near), r.out<T>(keys, near), dout, lse, probs, q, k, v, sequences,
+      r.ops().attention_forward(r.out<T>(means, near), lse, probs, q, k, v, sequences, heads, {c.dropout, 3}, step);
+      r.ops().attention_backward(r.out<T>(shape, near), r.out<T>(keys, near), r.out<T>(values, near), dout, lse, probs, q, k, v, sequences,
                                  heads, {c.dropout, 3}, step);
     });
   // Keys, values and their gradients are columns of wider matrices.
@@ -188,12 +196,30 @@ std::vector<Refusal> table_refusals() {
          o.attention_forward(dry({5, 6}), dry({3, 5}), {}, dry({5, 6}), dry({5, 4}), dry({5, 4}), sequences(2, 3), {3, 2}, {}, {});
        },
        "3 heads on 2"},
-      {"values of another row step",
+      {"value heads",
        [](Ops& o) {
-         o.attention_forward(dry({5, 6}), dry({2, 5}), {}, dry({5, 6}), dry({5, 6}), Mat(dry({5, 8})).columns(0, 6), sequences(2, 3), 2, {},
+         o.attention_forward(dry({5, 8}), dry({4, 5}), {}, dry({5, 8}), dry({5, 8}), dry({5, 6}), sequences(2, 3), {4, 4, false, 3}, {},
                              {});
        },
-       "v has row step 8, k has 6"},
+       "4 heads of keys on 3 of values"},
+      {"values of no whole heads",
+       [](Ops& o) {
+         o.attention_forward(dry({5, 8}), dry({4, 5}), {}, dry({5, 8}), dry({5, 8}), dry({5, 5}), sequences(2, 3), {4, 4, false, 2}, {},
+                             {});
+       },
+       "2 heads in 5 features of values"},
+      {"means of the values' width",
+       [](Ops& o) {
+         o.attention_forward(dry({5, 8}), dry({4, 5}), {}, dry({5, 8}), dry({5, 8}), dry({5, 3}), sequences(2, 3), {4, 4, false, 1}, {},
+                             {});
+       },
+       "out is (5, 8)"},
+      {"gradients of another row step",
+       [](Ops& o) {
+         o.attention_backward(dry({5, 6}), dry({5, 6}), Mat(dry({5, 8})).columns(0, 6), dry({5, 6}), dry({2, 5}), {}, dry({5, 6}),
+                              dry({5, 6}), dry({5, 6}), sequences(2, 3), 2, {}, {});
+       },
+       "the rows of dv are 8 apart, expected 6"},
       {"angles of an odd width",
        [](Ops& o) {
          o.run(op::RotaryTable{dry({5, 3}), ints({5}), 10000});
