@@ -46,11 +46,16 @@ void Rotary::turn(Ctx& ctx, const Tensor& y, const Tensor& x, bool back) const {
   ctx.ops.run(op::Rotate{y, x, table_, back});
 }
 
-// What heads make of the values (T, D); keeps lse_ for backward.
+// Room for what heads make of values (T, heads u), u columns a head of values.
+Tensor SelfAttention::means(Ctx& ctx, const Mat& v) const {
+  return ctx.temp({v.rows, v.cols / heads_now_.value_heads * heads_now_.heads}, "attention");
+}
+
+// What heads make of the values; keeps lse_ for backward.
 Tensor SelfAttention::attend(Ctx& ctx, const Tensor& q, const Mat& k, const Mat& v, const Tensor& probs) {
   Dropout dropout = dropout_;
   if (!ctx.training) dropout.probability = 0;
-  Tensor lse = ctx.temp({heads_.heads, q.size(0)}, "attention lse"), out = ctx.temp(q.shape(), "attention");
+  Tensor lse = ctx.temp({heads_.heads, q.size(0)}, "attention lse"), out = means(ctx, v);
   ctx.ops.attention_forward(out, lse, probs, q, k, v, ctx.sequences, heads_now_, dropout, ctx.step);
   if (ctx.keeps()) lse_ = std::move(lse);
   return out;
@@ -58,13 +63,20 @@ Tensor SelfAttention::attend(Ctx& ctx, const Tensor& q, const Mat& k, const Mat&
 
 bool SelfAttention::begin(const Ctx& ctx, int64_t tokens) {
   thin_ = in_and_out_.thin && in_and_out_.thin->begin(ctx, tokens);
-  heads_now_ = thin_ ? AttentionHeads(heads_.heads, 1, heads_.causal) : heads_;
+  heads_now_ = thin_ ? AttentionHeads(heads_.heads, rotary_ ? heads_.key_heads : 1, heads_.causal, 1) : heads_;
   return thin_;
+}
+
+// By rotary positions, where there are any; `back`: gradients.
+ThinAttention::Heads SelfAttention::turned(Ctx& ctx, ThinAttention::Heads heads, bool back) const {
+  if (rotary_)
+    for (const Tensor& x : {heads.queries, heads.keys.tensor}) rotary_->turn(ctx, x, x, back);
+  return heads;
 }
 
 // Narrow products make probabilities again in the time that reading them takes, so none are kept.
 Tensor SelfAttention::mean_of(Ctx& ctx, Tensor x) {
-  const ThinAttention::Heads heads = in_and_out_.thin->enter(ctx, std::move(x));
+  const ThinAttention::Heads heads = turned(ctx, in_and_out_.thin->enter(ctx, std::move(x)), false);
   return attend(ctx, heads.queries, heads.keys, heads.values, {});
 }
 
@@ -122,21 +134,21 @@ InParts SelfAttention::backward_in_parts(Ctx& ctx, InParts dy, Tensor into) {
 
 ThinAttention::Heads SelfAttention::gradients_of(Ctx& ctx, Tensor dy) {
   Tensor dmean = in_and_out_.thin->turn(ctx, std::move(dy));
-  std::optional heads = in_and_out_.thin->again(ctx);
+  std::optional heads = turned(ctx, in_and_out_.thin->again(ctx), false);
   sums_again(ctx, heads->queries, heads->keys, heads->values);
   ThinAttention::Heads gradients = in_and_out_.thin->gradients(ctx);
   ctx.ops.attention_backward(gradients.queries, gradients.keys, gradients.values, dmean, lse_, {}, heads->queries, heads->keys,
                              heads->values, ctx.sequences, heads_now_, dropout_, ctx.step);
   heads.reset();
   dmean = lse_ = {};
-  return gradients;
+  return turned(ctx, std::move(gradients), true);
 }
 
 // Rounded queries and keys have sums of their own: with those of the forward pass, rows of probabilities would not sum to 1, and what all
 // dP of a row have in common, which is large, would not cancel in dP - delta.
 void SelfAttention::sums_again(Ctx& ctx, const Tensor& q, const Mat& k, const Mat& v) {
   if (ctx.stash.exact()) return;
-  ctx.ops.attention_forward(ctx.temp(q.shape(), "attention"), lse_, {}, q, k, v, ctx.sequences, heads_now_, {}, ctx.step);
+  ctx.ops.attention_forward(means(ctx, v), lse_, {}, q, k, v, ctx.sequences, heads_now_, {}, ctx.step);
 }
 
 Tensor SelfAttention::backward_of_whole_heads(Ctx& ctx, Tensor dy, Tensor into) {

@@ -198,7 +198,7 @@ struct AttentionSpec {
 
 // Multi-head self-attention inside each sequence of ctx.sequences: o(attention(q(x), k(x), v(x))). Kept are queries,
 // keys, values and, when asked, the probabilities; else backward computes them again from the first two. In the space of ranks, where
-// the form of the matrices offers it, all four are computed again.
+// the form of the matrices offers it, none of the four is kept.
 class SelfAttention final : public Layer {
  public:
   SelfAttention(const std::string& name, const AttentionSpec& spec, LayerFactory& factory);
@@ -217,6 +217,8 @@ class SelfAttention final : public Layer {
   bool begin(const Ctx& ctx, int64_t tokens);  // whether the pass is in the space of ranks
   Tensor mean_of(Ctx& ctx, Tensor x);
   ThinAttention::Heads gradients_of(Ctx& ctx, Tensor dy);
+  ThinAttention::Heads turned(Ctx& ctx, ThinAttention::Heads heads, bool back) const;
+  Tensor means(Ctx& ctx, const Mat& v) const;
   Tensor attend(Ctx& ctx, const Tensor& q, const Mat& k, const Mat& v, const Tensor& probs);
   void sums_again(Ctx& ctx, const Tensor& q, const Mat& k, const Mat& v);
   Tensor forward_of_whole_heads(Ctx& ctx, Tensor x);
@@ -224,7 +226,7 @@ class SelfAttention final : public Layer {
 
   LayerFactory::Projections in_and_out_;
   const AttentionHeads heads_;
-  AttentionHeads heads_now_;  // of the pass: in the space of ranks all share one head of keys
+  AttentionHeads heads_now_;  // of the pass: in the space of ranks all share one head of values
   bool thin_ = false;         // in the pass
   bool keep_probabilities_;
   Rotary* const rotary_;

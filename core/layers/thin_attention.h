@@ -5,9 +5,11 @@ namespace comera {
 
 // Attention o(attention(q(x), k(x), v(x))) of a form whose matrices are products of rank r: in the space of these ranks heads of queries
 // have r + 1 columns, and all of them share keys and values of as many (METHODS.md 12.6). Letters: H heads, w columns of a thin head.
+// With rotary positions queries and keys have all of their heads, which the caller turns, and their gradients back.
 class ThinAttention {
  public:
-  // Queries (T, H w), keys (T, w) and values (T, w), or their gradients.
+  // Queries (T, H w), keys (T, w) and values (T, w), or their gradients; with rotary positions queries (T, D), keys (T, heads of keys D /
+  // H).
   struct Heads {
     Tensor queries;
     Mat keys, values;

@@ -1,4 +1,5 @@
-// Attention in the space of ranks (METHODS.md 12.6): heads of queries, keys, values and of what attention makes of them are never made.
+// Attention in the space of ranks (METHODS.md 12.6): heads of values and of what attention makes of them are never made; nor are heads of
+// queries and keys, unless rotary positions turn them.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -16,9 +17,10 @@ double TTAttention::scale() const { return std::sqrt(static_cast<double>(width_)
 
 bool TTAttention::is_narrower() {
   width_ = 0;
-  for (TTLinear* layer : in_.layers_) {
-    layer->matrix_.read_ranks();
-    width_ = std::max(width_, TTFan::width(layer->matrix_.middle_rank()));
+  for (size_t i = 0; i < in_.layers_.size(); ++i) {
+    TTMatrix& matrix = in_.layers_[i]->matrix_;
+    matrix.read_ranks();
+    if (!sizes_.turned || i == 2) width_ = std::max(width_, TTFan::width(matrix.middle_rank()));
   }
   out_.matrix_.read_ranks();
   return width_ < sizes_.width;
@@ -115,7 +117,7 @@ void TTAttention::join(Ctx& ctx, TTCalls& calls) {
   mean_ = u1_ = between_ = absorbed_ = {};  // of a step that was broken off
   grouped_ = in_.grouped() && out_.grouped_ && is_narrower();
   for (size_t member = 0; member < turns(); ++member) {  // none of them adds
-    make_between(ctx, member, calls);
+    if (!sizes_.turned) make_between(ctx, member, calls);
     make_absorbed(ctx, member, calls);
   }
 }
@@ -123,7 +125,7 @@ void TTAttention::join(Ctx& ctx, TTCalls& calls) {
 void TTAttention::pass_back(Ctx& ctx, size_t turn, TTCalls& calls) {
   if (turn >= turns()) return;
   absorbed_back(ctx, turn, calls);
-  between_back(ctx, turn, calls);
+  if (!sizes_.turned) between_back(ctx, turn, calls);
 }
 
 void TTAttention::end(Ctx& ctx) {
@@ -134,7 +136,9 @@ void TTAttention::end(Ctx& ctx) {
 }
 
 // Keys and values are T1 of k and v, where that is narrower than w with zeros behind. Queries of a head are T1 of q times Rq Rk^T.
+// Queries and keys that will be turned are whole.
 ThinAttention::Heads TTAttention::thin(Ctx& ctx) {
+  if (sizes_.turned) return {whole(ctx, 0), whole(ctx, 1), in_.layers_[2]->merged_.input()};
   const Mat of_q = in_.layers_[0]->merged_.input(), of_k = in_.layers_[1]->merged_.input(), of_v = in_.layers_[2]->merged_.input();
   const int64_t tokens = of_q.rows;
   if (!between_) together(ctx, [&](size_t member) { make_between(ctx, member, calls_); });
@@ -148,6 +152,8 @@ ThinAttention::Heads TTAttention::thin(Ctx& ctx) {
   ctx.ops.copy(copies);
   return {std::move(queries), keys, values};
 }
+
+Tensor TTAttention::whole(Ctx& ctx, size_t i) const { return in_.layers_[i]->merged_.output(ctx, in_.layers_[i]->matrix_); }
 
 ThinAttention::Heads TTAttention::enter(Ctx& ctx, Tensor x) {
   mean_ = u1_ = {};  // of a step that was broken off
@@ -210,6 +216,10 @@ Mat TTAttention::of_u1(size_t i) const {
 ThinAttention::Heads TTAttention::gradients(Ctx& ctx) {
   const int64_t tokens = in_.layers_[0]->merged_.input().rows;
   u1_ = ctx.temp({tokens, in_.left_.size(1)}, "tt u1");
+  if (sizes_.turned) {
+    const int64_t of_queries = sizes_.heads * sizes_.width, of_keys = sizes_.key_heads * sizes_.width;
+    return {ctx.temp({tokens, of_queries}, "dqueries"), ctx.temp({tokens, of_keys}, "dkeys"), of_u1(2)};
+  }
   Tensor queries = ctx.temp({tokens, sizes_.heads * width_}, "dqueries");
   if (even()) return {std::move(queries), of_u1(1), of_u1(2)};
   return {std::move(queries), ctx.temp({tokens, width_}, "dkeys"), ctx.temp({tokens, width_}, "dvalues")};
@@ -223,17 +233,8 @@ ThinProduct TTAttention::finish_in_parts(Ctx& ctx, Heads gradients) {
 }
 
 Tensor TTAttention::input_u1(Ctx& ctx, Heads gradients) {
-  {
-    const Heads of = std::move(gradients);  // their memory is free behind this
-    ctx.ops.gemm(of_u1(0), of.queries, false, between_, true);
-    if (!even()) {
-      const CopyArgs copies[] = {{of_u1(1), of.keys.columns(0, columns(1))}, {of_u1(2), of.values.columns(0, columns(2))}};
-      ctx.ops.copy(copies);
-    }
-    // between_ has served: its gradient takes its place.
-    ctx.ops.gemm(between_, in_.layers_[0]->merged_.input(), true, of.queries, false);
-  }
-  if (!grouped_) {
+  sizes_.turned ? whole_back(ctx, std::move(gradients)) : thin_back(ctx, std::move(gradients));
+  if (between_ && !grouped_) {
     together(ctx, [&](size_t member) { between_back(ctx, member, calls_); });
     between_ = {};
   }
@@ -242,6 +243,27 @@ Tensor TTAttention::input_u1(Ctx& ctx, Heads gradients) {
     if (!grouped_) layer->merged_.drop_right();
   }
   return std::exchange(u1_, {});
+}
+
+void TTAttention::whole_back(Ctx& ctx, Heads gradients) {
+  const auto back = [&](size_t i, const Tensor& of) {
+    TTLinear& layer = *in_.layers_[i];
+    layer.merged_.backward_cores(ctx, layer.matrix_, of);
+    layer.merged_.backward_left(ctx, layer.matrix_, of, of_u1(i));
+  };
+  back(0, gradients.queries);
+  gradients.queries = {};
+  back(1, gradients.keys.tensor);
+}
+
+void TTAttention::thin_back(Ctx& ctx, Heads gradients) {
+  ctx.ops.gemm(of_u1(0), gradients.queries, false, between_, true);
+  if (!even()) {
+    const CopyArgs copies[] = {{of_u1(1), gradients.keys.columns(0, columns(1))}, {of_u1(2), gradients.values.columns(0, columns(2))}};
+    ctx.ops.copy(copies);
+  }
+  // between_ has served: its gradient takes its place.
+  ctx.ops.gemm(between_, in_.layers_[0]->merged_.input(), true, gradients.queries, false);
 }
 
 }  // namespace comera

@@ -109,7 +109,7 @@ class TTForm final : public WeightForm {
   }
 
   std::unique_ptr<ThinAttention> thin_attention(Fan& queries_keys_values, Layer& output, const HeadSizes& sizes) override {
-    if (!fuses_ || sizes.turned) return nullptr;
+    if (!fuses_) return nullptr;
     auto made = std::make_unique<TTAttention>(static_cast<TrainFan&>(queries_keys_values).trains, static_cast<TTLinear&>(output), sizes);
     attentions_.push_back(made.get());
     return made;

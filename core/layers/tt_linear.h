@@ -277,8 +277,8 @@ class TTFeedForward final : public Layer {
 };
 
 // Attention in the space of ranks, over layers in the merged order. Letters: H heads of D / H columns, w columns of T1 (rank + 1, rounded
-// up, the same for q, k and v: the largest), which must be fewer. Where dropout takes some probabilities, a row of P does not sum to 1:
-// the ones in T1 of v give each bias its share.
+// up, the same for q, k and v: the largest), which must be fewer. With rotary positions only values are in this space, so w is theirs.
+// Where dropout takes some probabilities, a row of P does not sum to 1: the ones in T1 of v give each bias its share.
 class TTAttention final : public ThinAttention {
  public:
   TTAttention(TTFan& in, TTLinear& out, const HeadSizes& sizes);
@@ -313,9 +313,12 @@ class TTAttention final : public ThinAttention {
   void absorbed_back(Ctx& ctx, size_t member, TTCalls& calls);
   void between_back(Ctx& ctx, size_t member, TTCalls& calls);
   Heads thin(Ctx& ctx);
-  Tensor output_t1(Ctx& ctx, Tensor mean);                                                // T1 of the output
-  Tensor input_u1(Ctx& ctx, Heads gradients);                                             // U1 of the fan
-  Mat of_u1(size_t i) const;                                                              // columns of U1 that are those of T1 of q, k or v
+  Tensor output_t1(Ctx& ctx, Tensor mean);     // T1 of the output
+  Tensor input_u1(Ctx& ctx, Heads gradients);  // U1 of the fan
+  void thin_back(Ctx& ctx, Heads gradients);   // of queries and keys: columns of U1, and the gradient of between_
+  void whole_back(Ctx& ctx, Heads gradients);  // the same with all of their heads: columns of U1, and T2
+  Tensor whole(Ctx& ctx, size_t i) const;      // all heads of q or k (T, their D), before they are turned
+  Mat of_u1(size_t i) const;                   // columns of U1 that are those of T1 of q, k or v
   bool even() const { return columns(1) == width_ && columns(2) == width_; }              // keys and values are T1 of k and v as they lie
   bool stays(const Ctx& ctx) const { return ctx.keeps() || (ctx.training && grouped_); }  // what is made of halves serves another pass, too
 

@@ -52,14 +52,19 @@ void compare(RunConfig config, Device& device) {
   }
 }
 
-// Networks of a method; of CoMERA also one whose attention and feed-forward blocks are computed in the space of ranks.
+// Networks of a method; of CoMERA also two whose attention and feed-forward blocks are computed in the space of ranks, one with rotary
+// positions.
 std::vector<RunConfig> configs_of(const std::string& method) {
   std::vector<RunConfig> configs = {image_config(), text_config()};
-  if (method == "comera") configs.push_back(text_config());
   for (RunConfig& config : configs) config.method = find_method(method).config;
   if (method == "comera") {
-    configs.back().model.encoder.heads = 2;
-    configs.back().method.waist = true;
+    RunConfig thin = configs.back();
+    thin.model.encoder.heads = 2;
+    thin.method.waist = true;
+    configs.push_back(thin);
+    thin.model.encoder.rotary = true;
+    thin.model.encoder.segments = 0;
+    configs.push_back(thin);
   }
   return configs;
 }

@@ -112,33 +112,40 @@ TEST(RecomputeConvolutions, TrainAsIfAllWereKept) {
 // In the space of ranks attention and norms sum in another order (METHODS.md 12.4, 12.6): the same training but for rounding, through cuts
 // and growth.
 TEST(RecomputeAttention, TrainsAsWithWholeHeads) {
-  for (const char* norm : {"layer", "rms"})
-    for (const bool dense_table : {false, true}) {  // its rows are kept, and their norm has dropout
-      SCOPED_TRACE(std::string(norm) + (dense_table ? ", dense table" : ""));
-      RunConfig plain = scripted(text_config());
-      plain.train.precision = "f64";
-      plain.model.encoder.norm = norm;
-      plain.model.encoder.heads = 2;  // of 12 columns; T1 has 8
-      plain.model.tt.embedding.tensorise = !dense_table;
-      RunConfig thin = plain;
-      thin.method.waist = true;
-      Log logs[2];
-      std::map<std::string, Shape> shapes[2];
-      const auto device = open_cpu_device(2);
-      for (const bool waist : {false, true}) {
-        const RunConfig& config = waist ? thin : plain;
-        Trainer trainer(config, data_of(config), data_of(config), *device, logs[waist]);
-        trainer.start();
-        while (!trainer.finished()) trainer.step();
-        for (const Param& param : trainer.engine().params().params()) shapes[waist][param.name] = param.shape;
-      }
-      ASSERT_EQ(logs[0].losses.size(), logs[1].losses.size());
-      for (size_t i = 0; i < logs[0].losses.size(); ++i) EXPECT_NEAR(logs[0].losses[i], logs[1].losses[i], 1e-9 * logs[0].losses[i]) << i;
-      EXPECT_NE(logs[0].losses, logs[1].losses) << "the waist has changed nothing";
-      EXPECT_GT(logs[1].count("truncation"), 0);
-      EXPECT_EQ(logs[0].events, logs[1].events);
-      EXPECT_EQ(shapes[0], shapes[1]);
+  struct Encoder {
+    const char* norm;
+    bool dense_table, rotary;
+  };
+  // Rows of a dense table are kept, and their norm has dropout.
+  for (const Encoder& c :
+       {Encoder{"layer", false, false}, {"layer", true, false}, {"rms", false, false}, {"rms", true, false}, {"layer", false, true}}) {
+    SCOPED_TRACE(std::string(c.norm) + (c.dense_table ? ", dense table" : "") + (c.rotary ? ", rotary positions" : ""));
+    RunConfig plain = scripted(text_config());
+    plain.train.precision = "f64";
+    plain.model.encoder.norm = c.norm;
+    plain.model.encoder.heads = 2;  // of 12 columns; T1 has 8
+    plain.model.encoder.rotary = c.rotary;
+    if (c.rotary) plain.model.encoder.segments = 0;
+    plain.model.tt.embedding.tensorise = !c.dense_table;
+    RunConfig thin = plain;
+    thin.method.waist = true;
+    Log logs[2];
+    std::map<std::string, Shape> shapes[2];
+    const auto device = open_cpu_device(2);
+    for (const bool waist : {false, true}) {
+      const RunConfig& config = waist ? thin : plain;
+      Trainer trainer(config, data_of(config), data_of(config), *device, logs[waist]);
+      trainer.start();
+      while (!trainer.finished()) trainer.step();
+      for (const Param& param : trainer.engine().params().params()) shapes[waist][param.name] = param.shape;
     }
+    ASSERT_EQ(logs[0].losses.size(), logs[1].losses.size());
+    for (size_t i = 0; i < logs[0].losses.size(); ++i) EXPECT_NEAR(logs[0].losses[i], logs[1].losses[i], 1e-9 * logs[0].losses[i]) << i;
+    EXPECT_NE(logs[0].losses, logs[1].losses) << "the waist has changed nothing";
+    EXPECT_GT(logs[1].count("truncation"), 0);
+    EXPECT_EQ(logs[0].events, logs[1].events);
+    EXPECT_EQ(shapes[0], shapes[1]);
+  }
 }
 
 // Rows of a table that are computed again have the positions that were added to them.
