@@ -19,11 +19,11 @@ void DataConfig::fields(FieldVisitor& v) {
   const When texts = models_that_read({Reads::texts});
   v.field("text_column", text_column,
           {.title = "Text column",
-           .help = "column (TSV, CSV, Parquet) or key (JSONL) with the text; empty = sentence, text, sentence1, question, premise",
+           .help = "column (TSV, CSV, Parquet) or key (JSONL) with the text; empty = sentence, text, sentence1, question, premise, docstring",
            .when = models_that_read({Reads::texts, Reads::stream})});
   v.field("second_column", second_column,
           {.title = "Second text column",
-           .help = "column or key with the second text of a pair; empty = sentence2, sentence, question2, hypothesis",
+           .help = "column or key with the second text of a pair; empty = sentence2, sentence, question2, hypothesis, code",
            .when = texts});
   v.field("label_column", label_column,
           {.title = "Label column", .help = "column or key with the label, a number or a name; empty = gold_label, label", .when = texts});

@@ -14,10 +14,12 @@ using Json = nlohmann::ordered_json;
 
 struct TextColumns {
   const char *first, *second;  // second = nullptr: one sentence
+  bool with_label = false;     // only where there is a label, too
 };
-// In this order: QNLI's "sentence" stands beside a "question".
-constexpr TextColumns kTexts[] = {{"sentence1", "sentence2"}, {"question", "sentence"}, {"question1", "question2"},
-                                  {"premise", "hypothesis"},  {"sentence", nullptr},    {"text", nullptr}};
+// In this order: QNLI's "sentence" stands beside a "question". Functions without labels are read for their code alone.
+constexpr TextColumns kTexts[] = {{"sentence1", "sentence2"}, {"question", "sentence"},    {"question1", "question2"},
+                                  {"premise", "hypothesis"},  {"docstring", "code", true}, {"sentence", nullptr},
+                                  {"text", nullptr}};
 constexpr const char* kLabels[] = {"gold_label", "label"};
 
 // The end of a row of a CSV file: a line end outside of quotes.
@@ -104,8 +106,10 @@ void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted
   if (!wanted.second.empty() && wanted.first.empty()) missing("a second text column without a first one", "set data.text_column, too");
   first_key_ = wanted.first, second_key_ = wanted.second, label_key_ = label;
   if (first_key_.empty()) {
-    const TextColumns* texts = std::find_if(std::begin(kTexts), std::end(kTexts),
-                                            [&](const TextColumns& c) { return has(c.first) && (!c.second || has(c.second)); });
+    const bool has_label = std::any_of(std::begin(kLabels), std::end(kLabels), has);
+    const TextColumns* texts = std::find_if(std::begin(kTexts), std::end(kTexts), [&](const TextColumns& c) {
+      return has(c.first) && (!c.second || has(c.second)) && (!c.with_label || has_label);
+    });
     if (texts == std::end(kTexts))
       missing("no columns to read",
               "comera data suggest FILE finds them; or set data.text_column and data.label_column, or name them sentence1 and sentence2 "

@@ -22,7 +22,7 @@ struct ColumnNames {
 
 // Finds the columns by name. A CSV file (.csv) is one of RFC 4180: cells may stand in quotes and then have commas, line ends and doubled
 // quotes; its separator is a semicolon where the header has no comma. Immutable after construction; any thread may parse.
-//   two sentences: sentence1+sentence2, question+sentence, question1+question2, premise+hypothesis
+//   two sentences: sentence1+sentence2, question+sentence, question1+question2, premise+hypothesis, with a label docstring+code
 //   one sentence:  sentence, text
 //   label:         gold_label, label (may be missing: a test file)
 class TextLayout {

@@ -36,6 +36,8 @@ TEST(ColumnGuess, TheTextHasTheMostWordsAndLabelsComeAgain) {
 TEST(ColumnGuess, UsualNamesWin) {
   EXPECT_EQ(guess("a.csv", table(',', "sentence,mood,body,size")), (ColumnNames{"sentence", "", "mood"}));
   EXPECT_EQ(guess("a.csv", table(',', "question,label,sentence,size")), (ColumnNames{"question", "sentence", "label"}));
+  EXPECT_EQ(guess("a.csv", table(',', "docstring,label,code,size")), (ColumnNames{"docstring", "code", "label"}));
+  EXPECT_EQ(guess("a.csv", table(',', "docstring,mood,code,size")), (ColumnNames{"code", "", "mood"})) << "code to be read by itself";
   // Of two columns that may be labels the one with a usual name.
   std::string two = "flag,Category,words\n";
   for (int i = 0; i < 40; ++i)
