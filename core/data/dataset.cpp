@@ -1,10 +1,17 @@
 #include "core/data/dataset.h"
 
+#include <algorithm>
+
 namespace comera {
 namespace {
 
 BatchField labels_of(const DatasetInfo& info) {
-  return {.name = "labels", .low = -1, .high = info.classes, .about = "the data set " + info.name + " has " + std::to_string(info.classes)};
+  std::string about = "the data set " + info.name + " has " + std::to_string(info.classes);
+  constexpr size_t kShown = 10;  // names
+  const size_t names = info.label_names.size();
+  for (size_t i = 0; i < std::min(names, kShown); ++i) about += (i == 0 ? ": " : ", ") + info.label_names[i];
+  if (names > kShown) about += " ...";
+  return {.name = "labels", .low = -1, .high = info.classes, .about = about};
 }
 
 const BatchField kSegments = {.name = "segments", .per = Per::token, .high = 2, .about = "the data set has 2"};

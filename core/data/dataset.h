@@ -26,6 +26,7 @@ struct DatasetInfo {
   int32_t mask_token = -1;                                     // -1: the tokenizer has none
   std::vector<int32_t> special_tokens;                         // of texts: are never masked; ascending
   std::vector<std::string> label_names;                        // index = label; empty where the format has only numbers
+  bool labels_are_numbers = false;                             // in a text file
   std::string fingerprint;                                     // sha256 (hex) of the content that training depends on
 };
 

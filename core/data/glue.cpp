@@ -9,6 +9,7 @@
 #include "core/data/mapped_file.h"
 #include "core/data/parquet.h"
 #include "core/data/sha256.h"
+#include "core/data/utf8.h"
 
 namespace comera {
 namespace {
@@ -51,7 +52,7 @@ GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenize
                 "it names " + std::to_string(names.size()) + " classes, " + std::to_string(classes) + " are asked for",
                 "correct the model or the file");
   if (names.empty()) names = options.label_names;
-  Labels labels(names, classes, options.columns.any() || path.ends_with(".csv") || is_parquet(path));
+  Labels labels(names, classes, !options.columns.any() && !path.ends_with(".csv") && !is_parquet(path));
   std::vector<std::string> joined;
   std::string joined_content;
   info_.labelled = layout_.labelled();
@@ -68,10 +69,14 @@ GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenize
 void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
   const std::string_view bytes = file_.bytes();
   TextFields fields;
-  std::string why;
+  std::string why, buffer;
   size_t line = 0;  // of the rows, for the joined labels
   for (size_t offset = layout_.first_row(), next; offset < bytes.size(); offset = next, ++line) {
     if (!layout_.parse(layout_.row_at(bytes, offset, next), fields, why)) file_.bad_row(offset, next, why);
+    for (const std::string* text : {&fields.first, &fields.second, &fields.label})
+      if (const std::string_view valid = valid_utf8(*text, buffer); valid.data() != text->data())
+        file_.bad_line(offset, "a text is not UTF-8", "its byte " + std::to_string(valid.find(kReplacement) + 1) + " is of no character",
+                       "convert the file, from Latin-1 with iconv -f LATIN1 -t UTF-8 FILE");
     if (!layout_.labelled() && info_.labelled) {
       if (line >= joined.size())
         file_.bad_line(offset, "no label for this row", labels_path(file_.path()) + " has " + std::to_string(joined.size()) + " labels",
@@ -127,6 +132,7 @@ void GlueDataset::describe(const Labels& labels, const std::string& joined_conte
   known_tokens_ = std::vector<std::atomic<uint32_t>>(offsets_.size());
   info_.classes = masked_ ? 0 : labels.classes();
   info_.label_names = labels.names();
+  info_.labels_are_numbers = labels.are_numbers();
   info_.vocab_size = tokenizer_->size();
   info_.vocab_fingerprint = tokenizer_->fingerprint();
   info_.unknown_token = tokenizer_->unknown();

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "core/base/error.h"
+
 namespace comera {
 namespace {
 
@@ -29,8 +31,8 @@ std::string quoted(std::string_view text) {
 
 }  // namespace
 
-Labels::Labels(std::vector<std::string> names, int64_t classes, bool learns)
-    : own_names_(std::move(names)), fixed_classes_(classes), learns_(learns && own_names_.empty()) {}
+Labels::Labels(std::vector<std::string> names, int64_t classes, bool glue)
+    : own_names_(std::move(names)), fixed_classes_(classes), glue_(glue) {}
 
 int32_t Labels::from_name(std::string_view text, std::string& why) {
   if (!own_names_.empty()) {
@@ -38,27 +40,13 @@ int32_t Labels::from_name(std::string_view text, std::string& why) {
     if (own < 0) why = "the label is " + quoted(text) + ", neither in the training data nor in labels.txt";
     return own;
   }
-  if (learns_) {
-    const auto known = learned_.find(text);
-    if (known != learned_.end()) return known->second;
-    if (text.empty() || learned_.size() == kMostNames) {
-      why = text.empty() ? "the label is empty" : "the column has more than " + std::to_string(kMostNames) + " different labels";
-      return -1;
-    }
-    return learned_.emplace(text, static_cast<int32_t>(learned_.size())).first->second;
-  }
-  const int32_t mnli = index_of(kMnli, text), qnli = index_of(kQnli, text);
-  if (mnli < 0 && qnli < 0) {
-    why = "the label is " + quoted(text) + "; known names are entailment, neutral, contradiction, not_entailment";
+  const auto known = learned_.find(text);
+  if (known != learned_.end()) return known->second;
+  if (text.empty() || learned_.size() == kMostNames) {
+    why = text.empty() ? "the label is empty" : "the column has more than " + std::to_string(kMostNames) + " different labels";
     return -1;
   }
-  neutral_or_contradiction_ |= mnli > 0;
-  not_entailment_ |= qnli > 0;
-  if (neutral_or_contradiction_ && not_entailment_) {
-    why = "the label is " + quoted(text) + ", but MNLI's and QNLI's names cannot both be in one file";
-    return -1;
-  }
-  return std::max(mnli, qnli);
+  return learned_.emplace(text, static_cast<int32_t>(learned_.size())).first->second;
 }
 
 int32_t Labels::number_of(std::string_view text, std::string& why) {
@@ -83,10 +71,19 @@ int32_t Labels::number_of(std::string_view text, std::string& why) {
   return static_cast<int32_t>(number);
 }
 
+std::vector<std::string> Labels::learned_names() const {
+  for (const auto& names : {kMnli, kQnli})
+    if (glue_ && !learned_.empty() && std::ranges::all_of(learned_, [&](const auto& one) { return index_of(names, one.first) >= 0; }))
+      return names;
+  std::vector<std::string> alphabetical;
+  for (const auto& [name, number] : learned_) alphabetical.push_back(name);
+  return alphabetical;
+}
+
 std::vector<int32_t> Labels::order() const {
+  const std::vector<std::string> names = learned_names();
   std::vector<int32_t> order(learned_.size());
-  int32_t place = 0;
-  for (const auto& [name, number] : learned_) order[static_cast<size_t>(number)] = place++;
+  for (const auto& [name, number] : learned_) order[static_cast<size_t>(number)] = index_of(names, name);
   return order;
 }
 
@@ -97,15 +94,26 @@ int64_t Labels::classes() const {
 }
 
 std::vector<std::string> Labels::names() const {
-  std::vector<std::string> learned;
-  for (const auto& [name, number] : learned_) learned.push_back(name);
-  std::vector<std::string> names = !own_names_.empty() ? own_names_
-                                   : !learned.empty()  ? learned
-                                   : !words_           ? std::vector<std::string>()
-                                   : not_entailment_   ? kQnli
-                                                       : kMnli;
+  std::vector<std::string> names = own_names_.empty() ? learned_names() : own_names_;
   if (fixed_classes_ > 0 && static_cast<int64_t>(names.size()) != fixed_classes_) names.clear();
   return names;
+}
+
+void refuse_reordered_classes(const std::vector<std::string>& of_model, const std::vector<std::string>& of_data) {
+  for (size_t i = 0; i < of_data.size(); ++i) {
+    const int32_t other = index_of(of_model, of_data[i]);
+    if (other < 0 || other == static_cast<int32_t>(i)) continue;
+    throw Error(ErrorCode::config, "the classes of the data are in another order than the model's",
+                quoted(std::string_view(of_data[i])) + " is class " + std::to_string(other) + " of the model and class " +
+                    std::to_string(i) + " of the data",
+                "write labels.txt next to the data file with all of the model's classes, one name a line, in its order");
+  }
+}
+
+void refuse_one_class(const std::vector<std::string>& names) {
+  if (names.size() == 1)
+    throw Error(ErrorCode::config, "the data have one class", "every label is " + quoted(std::string_view(names[0])),
+                "add rows of other classes, or name another label column");
 }
 
 std::vector<std::string> read_label_names(const std::string& path) {

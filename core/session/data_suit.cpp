@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/data/datasets.h"
+#include "core/data/labels.h"
 #include "core/data/text_file.h"
 #include "core/train/batch_fit.h"
 
@@ -52,6 +53,7 @@ void add_course(DataSuit& suit, int64_t rows, int64_t batch) {
 
 void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns) {
   const DatasetInfo& info = data.info();
+  refuse_one_class(info.label_names);
   const int64_t length = usual_length(data);
   suit.preset = "encoder2-nli";
   if (!columns.first.empty()) suit.sets.push_back(text_set("data.text_column", columns.first));

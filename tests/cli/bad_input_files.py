@@ -77,8 +77,9 @@ class Data(WithStoredRun):
                 folder.mkdir()
                 (folder / "train.tsv").write_bytes(content)
                 (folder / "dev.tsv").write_text(tsv_rows(9))
-                self.fails(CONFIG, "train", config, "--set", f"data.set={folder}", match="no labels" if name == "columns" else f"tsv-{name}")
-                if name != "columns":  # a test file, for the checker
+                match = {"columns": "no labels", "label": "train.tsv has 4: contradiction, entailment, neutral, perhaps"}
+                self.fails(CONFIG, "train", config, "--set", f"data.set={folder}", match=match.get(name, f"tsv-{name}"))
+                if name not in match:  # a test file and one of four classes, for the checker
                     self.fails(CONFIG, "data", "check", folder)
 
     def test_vocabulary(self):
