@@ -1,11 +1,14 @@
 // comera eval RUN|FILE and comera predict RUN|FILE: evaluate a trained model on any data.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
 
 #include "app/cli/cli.h"
 #include "core/base/paths.h"
 #include "core/data/datasets.h"
+#include "core/data/holdout.h"
+#include "core/data/labels.h"
 #include "core/ops/device.h"
 #include "core/session/stored_run.h"
 #include "core/train/scorer.h"
@@ -25,6 +28,17 @@ struct Loaded {
   std::unique_ptr<Dataset> data;
 };
 
+// Of a run whose data have no splits: the rows that it held out for validation, or those that it was trained on.
+std::unique_ptr<Dataset> part_of_run(std::unique_ptr<Dataset> data, double holdout, const std::string& split) {
+  const bool dev = split == "dev";
+  if ((!dev && split != "train") || (dev && holdout == 0))
+    throw Error(ErrorCode::usage, "the data of the run have no split '" + split + "'",
+                holdout > 0 ? "they are one file, of which every " + std::to_string(std::llround(1 / holdout)) + "th row is held out as dev"
+                            : "the run was trained on every row",
+                dev ? "name other data with --data, or use --split train" : "use --split dev or --split train");
+  return holdout > 0 ? std::make_unique<Holdout>(std::move(data), holdout, dev) : std::move(data);
+}
+
 Loaded load(const Context& context, const EvalOptions& options, bool needs_labels) {
   Loaded loaded;
   loaded.input = std::make_unique<InputFile>(options.data);
@@ -35,17 +49,17 @@ Loaded load(const Context& context, const EvalOptions& options, bool needs_label
   if (!options.data.empty()) {
     if (config.model.info().reads == Reads::clicks) spec.training = find_data_file(spec);  // its values number the tables' rows
     spec.training = spec.training.empty() ? picture_folder(spec) : spec.training;          // its classes are the model's
-    if (spec.columns.any()) {
-      const std::vector<std::string>& known = loaded.scorer->label_names();
-      spec.columns.label_may_lack = !needs_labels;
-      spec.label_names = known.empty() ? open_dataset(spec)->info().label_names : known;
-    }
+    if (spec.columns.any()) spec.columns.label_may_lack = !needs_labels;
     spec.path = loaded.input->path();
   }
+  spec.label_names = loaded.scorer->label_names();
   spec.split = options.split;
   if (!options.vocab.empty()) spec.vocab = options.vocab;
   spec.classes = config.model.classes;
   loaded.data = open_dataset(spec);
+  if (options.vocab.empty()) check_vocabulary(config, loaded.data->info());
+  refuse_reordered_classes(spec.label_names, loaded.data->info().label_names);
+  if (options.data.empty() && is_whole(spec)) loaded.data = part_of_run(std::move(loaded.data), config.data.holdout, options.split);
   return loaded;
 }
 
@@ -76,8 +90,8 @@ int predict(const Context& context, const EvalOptions& options) {
   const Loaded loaded = load(context, options, false);
   OutputFile file(options.output);
   std::ostream& out = file.stream();
-  const std::vector<std::string>& of_data = loaded.data->info().label_names;
-  const std::vector<std::string>& names = of_data.empty() ? loaded.scorer->label_names() : of_data;
+  const std::vector<std::string>& of_model = loaded.scorer->label_names();
+  const std::vector<std::string>& names = of_model.empty() ? loaded.data->info().label_names : of_model;
   int64_t rows = 0;
   loaded.scorer->score(*loaded.data, [&](int64_t row, const std::vector<double>& logits) {
     const auto best = static_cast<size_t>(loaded.scorer->predicted(logits));

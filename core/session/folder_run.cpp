@@ -25,6 +25,7 @@ Json settings_of(const RunConfig& of_folder) {
   model["length"] = all["model"]["length"];
   model[of_folder.model.kind] = all["model"][of_folder.model.kind];
   Json settings = {{"name", of_folder.name}, {"model", model}, {"method", {{"weights", "dense"}}}};
+  settings["data"] = {{"pixel_mean", of_folder.data.pixel_mean}, {"pixel_std", of_folder.data.pixel_std}};
   if (!of_folder.data.vocab.empty()) settings["data"]["vocab"] = of_folder.data.vocab;
   return settings;
 }

@@ -384,6 +384,10 @@ void Runner::begin_fork() {
     config.name = source.config.name + "-fork";
   set_config(config, start_.sets);
   if (start_.extend > 0) config.train.steps = trainer_->total_steps() + start_.extend;
+  if (config.train.steps > 0 && config.train.steps < step)
+    throw Error(ErrorCode::usage, "a fork of run " + source.id + " would have no step left",
+                "it begins at step " + std::to_string(step) + ", and train.steps is " + std::to_string(config.train.steps),
+                "use more steps, counted from step 0 of the parent, or --at-step with an earlier one");
   // A store of the folder we are in has a name without one, and "" cannot be made.
   if (const fs::path folder = fs::path(start_.store).parent_path(); !folder.empty()) fs::create_directories(folder);
   const std::string bridge = start_.store + ".fork-" + std::to_string(::getpid()) + ".safetensors";

@@ -9,6 +9,7 @@
 #include "core/data/datasets.h"
 #include "core/data/first_rows.h"
 #include "core/data/holdout.h"
+#include "core/data/labels.h"
 #include "core/records/events.h"
 #include "core/store/run_reader.h"
 #include "core/train/trainer.h"
@@ -97,6 +98,28 @@ DataSpec data_spec(const RunConfig& config) {
   return spec;
 }
 
+void check_vocabulary(const RunConfig& config, const DatasetInfo& data) {
+  constexpr int64_t kPadding = 128;  // tables are rounded up to a multiple of it at most
+  const bool decoder = config.model.kind == "decoder";
+  const int64_t tokens = decoder ? config.model.decoder.vocab : config.model.encoder.vocab;
+  if (!config.data.vocab.empty() || data.vocab_size == 0 || tokens < data.vocab_size + kPadding) return;
+  throw Error(ErrorCode::config, "the model's tokenizer is not known",
+              "it has " + std::to_string(tokens) + " tokens; data.vocab is empty, and " +
+                  (data.vocab_size == 256 ? "bytes are" : "the program's own vocabulary is") + " " + std::to_string(data.vocab_size),
+              "--set data.vocab=FILE, its tokenizer.json, vocab.txt or vocab.json with merges.txt, or a folder with one");
+}
+
+namespace {
+// Names have numbers that we gave them: those that another file has need not be the same, unless labels.txt says so.
+void check_labels(const DatasetInfo& train, const DatasetInfo& validation) {
+  if (train.labels_are_numbers == validation.labels_are_numbers || !validation.labelled) return;
+  if (train.labels_are_numbers && !train.label_names.empty()) return;
+  const auto kind = [](const DatasetInfo& info) { return info.name + " has " + (info.labels_are_numbers ? "numbers" : "names"); };
+  throw Error(ErrorCode::config, "the labels of the validation data are of another kind than those of the training data",
+              kind(train) + ", " + kind(validation), "write the same labels in both files");
+}
+}  // namespace
+
 RunData open_run_data(const RunConfig& config, const std::function<void(double)>& progress) {
   if (config.data.set.empty())
     throw Error(ErrorCode::config, "no data set is given", "data.set is empty",
@@ -105,6 +128,8 @@ RunData open_run_data(const RunConfig& config, const std::function<void(double)>
   spec.progress = progress;
   RunData data;
   std::shared_ptr<const Dataset> training = open_dataset(spec);
+  check_vocabulary(config, training->info());
+  if (config.model.task == "classification") refuse_one_class(training->info().label_names);
   if (is_whole(spec)) {
     if (config.data.holdout > 0) {
       data.validation =
@@ -119,6 +144,7 @@ RunData open_run_data(const RunConfig& config, const std::function<void(double)>
   spec.classes = data.train->info().classes;
   spec.label_names = data.train->info().label_names;
   data.validation = std::make_shared<FirstRows>(open_dataset(spec), config.data.validation_rows);
+  check_labels(data.train->info(), data.validation->info());
   return data;
 }
 

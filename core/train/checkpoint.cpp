@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/data/labels.h"
 #include "core/layers/lora.h"
 #include "core/methods/rank_grow.h"
 #include "core/train/trainer.h"
@@ -120,15 +121,6 @@ void refuse_surplus(const Engine& engine, const SafetensorsFile& file) {
     param.stored([&](const std::string& suffix, const Tensor&) { names.insert(param.name + suffix); });
   for (const auto& [name, entry] : file.entries())
     if (!names.contains(name) && !is_training_state(name)) misfit(file, name, "the model has no such parameter");
-}
-
-// Output i of a model is class i of its training data. Data with the classes in another order would teach it each class as another.
-void refuse_reordered_classes(const std::vector<std::string>& of_model, const std::vector<std::string>& of_data) {
-  if (of_model == of_data || !std::ranges::is_permutation(of_model, of_data)) return;
-  const auto [model, data] = std::ranges::mismatch(of_model, of_data);
-  throw Error(ErrorCode::config, "the classes of the data are in another order than the model's",
-              "class " + std::to_string(model - of_model.begin()) + " is '" + *model + "' in the model and '" + *data + "' in the data",
-              "write labels.txt next to the data file, one name a line, in the model's order");
 }
 
 }  // namespace

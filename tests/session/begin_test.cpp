@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/base/error.h"
+#include "core/data/dataset.h"
 #include "core/session/reproduce.h"
 #include "core/session/stored_run.h"
 #include "tests/session/support.h"
@@ -172,6 +174,20 @@ TEST(Begin, NoStepBehindTheEndCanBeForked) {
   EXPECT_EQ(refused->error_code, static_cast<int>(ErrorCode::not_found));
   EXPECT_TRUE(has(refused->message, {"no step 31"}));
   EXPECT_EQ(RunReader(folder.store()).runs(true).size(), 1u);
+}
+
+// A table that is rounded up, e.g. to a multiple of 64 tokens, is no sign of another tokenizer.
+TEST(RunData, NeedsTheTokenizerOfItsModel) {
+  RunConfig config;
+  config.model.kind = "decoder";
+  config.model.decoder.vocab = 320;
+  DatasetInfo bytes;
+  bytes.vocab_size = 256;
+  EXPECT_NO_THROW(check_vocabulary(config, bytes));
+  config.model.decoder.vocab = 32000;
+  EXPECT_THROW(check_vocabulary(config, bytes), Error);
+  config.data.vocab = "tokenizer.json";
+  EXPECT_NO_THROW(check_vocabulary(config, bytes));
 }
 
 // A click log is packed when it is read for the first time.
