@@ -59,6 +59,7 @@ int tell_difference(const Context& context, const char* kind, const std::string&
   if (context.json) {
     Json json = {{kind, output}, {"largest_difference", difference.weight}, {"largest_logit_difference", difference.logit}};
     if (!difference.tokenizer.empty()) json["tokenizer"] = difference.tokenizer;
+    if (!difference.missing.empty()) json["missing_tokenizer"] = difference.missing;
     print_json(json);
     return 0;
   }
@@ -67,6 +68,7 @@ int tell_difference(const Context& context, const char* kind, const std::string&
                 difference.logit);
   note(context, "wrote " + output + text);
   if (!difference.tokenizer.empty()) note(context, "its tokenizer is that of " + difference.tokenizer);
+  if (!difference.missing.empty()) note(context, "without a tokenizer: " + difference.missing + " is not there any more");
   return 0;
 }
 

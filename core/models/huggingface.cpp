@@ -423,7 +423,7 @@ void write_json(const std::string& path, const Json& json) {
 
 void write_folder(const std::string& path, const ModelConfig& model, const std::string& dtype,
                   const std::function<std::vector<double>(const std::string& param)>& values, const PixelScale& scale,
-                  const std::vector<std::string>& label_names) {
+                  const std::vector<std::string>& label_names, const Json& more) {
   const std::map<std::string, std::string> stored = {{"float32", "F32"}, {"bfloat16", "BF16"}, {"float16", "F16"}};
   CHECK(stored.contains(dtype), "dtype " << dtype);
   SafetensorsWriter writer;
@@ -452,7 +452,9 @@ void write_folder(const std::string& path, const ModelConfig& model, const std::
   fs::create_directories(path, problem);
   if (problem) throw Error(ErrorCode::storage, "cannot make the folder " + path, problem.message());
   writer.finish((fs::path(path) / "model.safetensors").string());
-  write_json((fs::path(path) / "config.json").string(), folder_config(model, dtype, label_names));
+  Json config = folder_config(model, dtype, label_names);
+  config.update(more);
+  write_json((fs::path(path) / "config.json").string(), config);
   if (model.kind == "vit") write_json((fs::path(path) / "preprocessor_config.json").string(), preprocessor_config(model, scale));
 }
 

@@ -90,9 +90,10 @@ std::vector<std::string> read_folder(const HuggingFaceFolder& folder, const Mode
                                      const std::function<void(const std::string& param, const std::vector<double>& values)>& put);
 
 // Writes a folder that read_folder() gives back bit for bit where `dtype` ("float32", "bfloat16", "float16") holds the values.
-// values(parameter): of each dense parameter. `scale`: of an image model's pixels, `label_names`: as above. Throws Error(storage).
+// values(parameter): of each dense parameter. `scale`: of an image model's pixels, `label_names`: as above, `more`: further members of
+// config.json. Throws Error(storage).
 void write_folder(const std::string& path, const ModelConfig& model, const std::string& dtype,
                   const std::function<std::vector<double>(const std::string& param)>& values, const PixelScale& scale = {},
-                  const std::vector<std::string>& label_names = {});
+                  const std::vector<std::string>& label_names = {}, const Json& more = Json::object());
 
 }  // namespace comera

@@ -121,7 +121,8 @@ ModelConfig llama(const Settings& s) {
        .tied = s.get<bool>("tie_word_embeddings", false)};
   c.key_heads = s.get<int64_t>("num_key_value_heads", c.heads);
   c.head_width = s.get<int64_t>("head_dim", int64_t{0});
-  s.expect<bool>("mlp_bias", c.bias);
+  if (s.get<bool>("mlp_bias", false) != c.bias)
+    refuse(s.path(), "attention_bias and mlp_bias differ", "here all linear layers have biases, or none");
   s.expect<std::string>("hidden_act", "silu");
   return model;
 }

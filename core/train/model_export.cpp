@@ -7,10 +7,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/config/named_methods.h"
+#include "core/data/mapped_file.h"
 #include "core/data/random_rows.h"
 #include "core/data/tokenizer.h"
 #include "core/layers/lora.h"
@@ -216,11 +219,9 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
 }
 
 // The values that were read again, `of_model` being the model that they are of.
-Difference difference(const KnownModel& model, const ModelConfig& of_model, const Values& again) {
-  Difference out;
+void difference(const KnownModel& model, const ModelConfig& of_model, const Values& again, Difference& out) {
   for (const auto& [name, values] : again) out.weight = std::max(out.weight, largest_difference(model.dense.at(name), values));
   out.logit = largest_difference(model.logits, logits_of(model.config, of_model, again));
-  return out;
 }
 
 // A head that is tied to a table with factors has the table without them.
@@ -231,19 +232,51 @@ void untie_from_factors(KnownModel& model) {
   model.dense["head.weight"] = table->second;
 }
 
-// The file of the run's tokenizer; "": it has none, or the file is gone.
-std::string tokenizer_of(const RunConfig& config) {
-  const std::string& named = config.data.vocab;
-  std::string file;
-  if (named.empty())
-    file = config.model.kind == "encoder" ? bert_vocabulary(assets_folder()) : "";
-  else if (fs::exists(tokenizer_file(named)))
-    file = tokenizer_file(named);
-  return file;
+// The config.json next to the tokenizer, if it is of a model with as many tokens.
+std::optional<Json> model_config_beside(const std::string& tokenizer, const ModelConfig& model) {
+  const fs::path path = fs::path(tokenizer).parent_path() / "config.json";
+  if (!fs::is_regular_file(path)) return {};
+  const Json config = try_parse_json(MappedFile(path.string()).bytes());
+  const int64_t tokens = model.kind == "decoder" ? model.decoder.vocab : model.encoder.vocab;
+  if (!config.is_object() || config.value("vocab_size", Json()) != Json(tokens)) return {};
+  return config;
 }
 
-// Under the names that the transformers library looks for.
-void copy_tokenizer(const std::string& file, const fs::path& folder) {
+// The file of the run's tokenizer, or that it is gone; of images and bytes neither.
+void find_tokenizer(const RunConfig& config, Difference& out) {
+  const std::string& named = config.data.vocab;
+  if (named.empty()) {
+    if (config.model.kind == "encoder") out.tokenizer = bert_vocabulary(assets_folder());
+    return;
+  }
+  try {
+    out.tokenizer = tokenizer_file(named);
+  } catch (const Error&) {  // a folder that has none any more
+  }
+  if (out.tokenizer.empty() || !fs::exists(out.tokenizer)) out = {.missing = named};
+}
+
+// What config.json says of the special tokens: as in the config.json next to the tokenizer, if that is a model's with as many tokens, or as
+// the tokenizer says. The library takes ids of its own for those of a decoder that are not there.
+Json token_ids(const std::string& tokenizer, const ModelConfig& model) {
+  Json ids = Json::object();
+  if (model.info().reads == Reads::images) return ids;
+  const bool decoder = model.kind == "decoder";
+  if (decoder) ids = {{"bos_token_id", nullptr}, {"eos_token_id", nullptr}, {"pad_token_id", nullptr}};
+  if (tokenizer.empty()) return ids;
+  if (const auto config = model_config_beside(tokenizer, model)) {
+    for (const char* name : {"bos_token_id", "eos_token_id", "pad_token_id"})
+      if (const auto id = config->find(name); id != config->end()) ids[name] = *id;
+    return ids;
+  }
+  const auto known = open_tokenizer(tokenizer);
+  if (decoder && known->end() >= 0) ids["eos_token_id"] = known->end();
+  if (known->pad() >= 0) ids["pad_token_id"] = known->pad();
+  return ids;
+}
+
+// Under the names that the transformers library looks for, with what says how it is used.
+void copy_tokenizer(const std::string& file, const ModelConfig& model, const fs::path& folder) {
   const auto copy = [&](const fs::path& from, const char* name) {
     std::error_code ignored;
     if (!fs::equivalent(from, folder / name, ignored)) fs::copy_file(from, folder / name, fs::copy_options::overwrite_existing);
@@ -254,6 +287,10 @@ void copy_tokenizer(const std::string& file, const fs::path& folder) {
   } else {
     copy(given, given.extension() == ".json" ? "tokenizer.json" : "vocab.txt");
   }
+  std::vector<const char*> beside = {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"};
+  if (model_config_beside(file, model)) beside.push_back("generation_config.json");
+  for (const char* name : beside)
+    if (const fs::path from = given.parent_path() / name; fs::is_regular_file(from)) copy(from, name);
 }
 
 }  // namespace
@@ -262,16 +299,17 @@ Difference export_folder(const std::string& path, const std::string& folder, con
   KnownModel model = read_known_model(path);
   untie_from_factors(model);
   const DataConfig& data = model.config.data;
+  Difference out;
+  find_tokenizer(model.config, out);
   write_folder(
       folder, model.config.model, dtype, [&](const std::string& param) { return model.dense.at(param); }, {data.pixel_mean, data.pixel_std},
-      model.label_names);
+      model.label_names, token_ids(out.tokenizer, model.config.model));
   const HuggingFaceFolder again(folder);
   const ModelConfig of_folder = model_of_folder(again);
   Values read;
   read_folder(again, of_folder, [&](const std::string& param, const std::vector<double>& values) { read[param] = values; });
-  Difference out = difference(model, of_folder, read);
-  out.tokenizer = tokenizer_of(model.config);
-  if (!out.tokenizer.empty()) copy_tokenizer(out.tokenizer, folder);
+  difference(model, of_folder, read, out);
+  if (!out.tokenizer.empty()) copy_tokenizer(out.tokenizer, model.config.model, folder);
   return out;
 }
 
@@ -299,22 +337,24 @@ Difference export_adapter(const std::string& path, const std::string& base, cons
   untie_from_factors(model);
   Values read;
   read_adapter(folder, library, of_model, [&](const std::string& param, const std::vector<double>& values) { read[param] = values; });
-  return difference(model, model.config.model, read);
+  Difference out;
+  difference(model, model.config.model, read, out);
+  return out;
 }
 
 Difference export_gguf(const std::string& path, const std::string& output, const std::string& dtype) {
   KnownModel model = read_known_model(path);
   untie_from_factors(model);
   const GgufType type = dtype == "q8_0" ? GgufType::q8_0 : dtype == "float16" ? GgufType::f16 : GgufType::f32;
-  std::string tokenizer = tokenizer_of(model.config);
-  if (!tokenizer.ends_with(".json") || tokenizer.ends_with("vocab.json")) tokenizer = "";
-  write_gguf(output, model.config.model, type, model.config.name, tokenizer,
+  Difference out;
+  find_tokenizer(model.config, out);
+  if (!out.tokenizer.ends_with(".json") || out.tokenizer.ends_with("vocab.json")) out.tokenizer = "";
+  write_gguf(output, model.config.model, type, model.config.name, out.tokenizer,
              [&](const std::string& param) { return model.dense.at(param); });
   Values read;
   read_gguf(GgufFile(output), model.config.model,
             [&](const std::string& param, const std::vector<double>& values) { read[param] = values; });
-  Difference out = difference(model, model.config.model, read);
-  out.tokenizer = tokenizer;
+  difference(model, model.config.model, read, out);
   return out;
 }
 

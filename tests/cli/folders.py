@@ -339,6 +339,67 @@ class Folders(CliTest):
         (data.parent / "labels.txt").write_text("\n".join(reversed(moods)) + "\n")
         self.ok(*args)
 
+    # Files with other classes, other kinds of labels, or none of some classes.
+    def test_classes_are_numbered_as_the_model_has_them(self):
+        rows = [(f"the {word} is {mood}", mood) for _ in range(20) for mood, word in (("so", "sky"), ("good", "dog"), ("bad", "fox"))]
+
+        def csv(name, rows):
+            path = self.folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+            return path
+
+        def accuracy(model, path, rows):
+            lines = [json.loads(line) for line in self.ok("predict", model, "--data", path).out.splitlines()]
+            return sum(line["label"] == label for line, (_, label) in zip(lines, rows, strict=True)) / len(rows)
+
+        classify, data = ["--task", "classify"], csv("all.csv", rows)
+        run = self.train("bert_mlm", *classify, data=data, steps=40)["run"]
+        some = [row for row in rows if row[1] != "bad"]
+        part = csv("part.csv", some)
+        self.assertAlmostEqual(self.ok_json("eval", run, "--data", part)["accuracy"], accuracy(run, part, some))
+        self.assertGreater(accuracy(run, part, some), 0.9)
+
+        # Of a file without splits every tenth row is held out.
+        held = self.ok_json("eval", run)
+        self.assertEqual(held["examples"], 6)
+        self.assertEqual(self.ok_json("eval", run, "--split", "train")["examples"], 54)
+        self.fails(2, "eval", run, "--split", "test", match="the data of the run have no split 'test'")
+
+        out = self.folder / "reversed"
+        self.ok("export", run, "--to", "huggingface", "-o", out)
+        config = json.loads((out / "config.json").read_text())
+        config["id2label"] = {"0": "so", "1": "good", "2": "bad"}
+        (out / "config.json").write_text(json.dumps(config))
+        other = self.ok_json("import", out, "--name", "reversed")["runs"][0]
+        self.assertAlmostEqual(self.ok_json("eval", other, "--data", data)["accuracy"], accuracy(other, data, rows))
+        self.fails(3, "train", f"hf:{out}", "--data", part, *classify, "--steps", 1, match="'good' is class 1 of the model and class 0 of the data")
+
+        numbers = self.folder / "kinds"
+        csv("kinds/train.csv", rows)
+        csv("kinds/dev.csv", [(text, "210"[len(label) - 2]) for text, label in rows])
+        self.fails(3, "train", f"hf:{self.folder / 'bert_mlm'}", "--data", numbers, *classify, match="train.csv has names, dev.csv has numbers")
+        one = csv("one.csv", rows[:1] * 20)
+        self.fails(3, "train", f"hf:{self.folder / 'bert_mlm'}", "--data", one, *classify, match="the data have one class")
+        self.fails(3, "data", "suggest", one, match="the data have one class")
+        self.fails(2, "fork", run, "--steps", 3, match="would have no step left")
+
+    def test_exported_folders_keep_the_special_tokens(self):
+        model, out = self.folder / "llama_gqa_tied", self.folder / "again"
+        config = json.loads((model / "config.json").read_text())
+        ids = {"bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": 0}
+        (model / "config.json").write_text(json.dumps(config | ids))
+        for name in ("tokenizer_config.json", "generation_config.json"):
+            (model / name).write_text(json.dumps({"of": name}))
+        run = self.ok_json("import", model, "--name", "special")["runs"][0]
+        self.ok("export", run, "--to", "huggingface", "-o", out)
+        written = json.loads((out / "config.json").read_text())
+        self.assertEqual({name: written[name] for name in ids}, ids)
+        for name in ("tokenizer_config.json", "generation_config.json"):
+            self.assertEqual(json.loads((out / name).read_text()), {"of": name})
+            (model / name).unlink()
+        (model / "config.json").write_text(json.dumps(config))
+
     def test_gguf(self):
         llama_folder(self.folder / "wide", 32, 64)
         run = self.train_bytes("wide")["run"]
