@@ -12,8 +12,14 @@ Option& Option::required() { return option_->required(), *this; }
 Option& Option::take_all() { return option_->take_all(), *this; }
 Option& Option::shows_default() { return option_->capture_default_str(), *this; }
 Option& Option::one_of(const std::vector<std::string>& words) { return option_->check(CLI::IsMember(words)), *this; }
-Option& Option::positive() { return option_->check(CLI::PositiveNumber), *this; }
-// CLI11's own check accepts NaN and infinity.
+// CLI11's own checks accept NaN and infinity, and name the largest double.
+Option& Option::positive() {
+  const auto problem = [](std::string& text) {
+    const auto number = read_decimal(text);
+    return number && number->rest.empty() && number->value > 0 ? "" : "'" + text + "' is not a number above 0";
+  };
+  return option_->check(CLI::Validator(problem, "POSITIVE")), *this;
+}
 Option& Option::not_negative() {
   const auto problem = [](std::string& text) {
     const auto number = read_decimal(text);
