@@ -33,7 +33,7 @@ void apply_sets(RunConfig& config, const std::vector<std::string>& sets, const s
       throw Error(ErrorCode::usage, source + " " + set + ": not of the form path=value", "", "for example --set train.batch=8");
     const std::string path_set = set.substr(0, equals);
     if (path_set == "method") {
-      set_method(config.method, set.substr(equals + 1));
+      set_method(config, set.substr(equals + 1));
       continue;
     }
     fields_set(fields_of(config), path_set, set.substr(equals + 1), problems);

@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "core/config/method.h"
+#include "core/config/config.h"
 
 namespace comera {
 
@@ -23,6 +23,8 @@ const NamedMethod& find_method(const std::string& id);
 // are; a part that needs some at special values ("apollo-mini") sets those, and they go back when another method takes its place.
 // Throws Error(config) for an unknown name, which names the nearest, and where two parts are of the same axis.
 void set_method(MethodConfig& config, const std::string& name);
+// The same; models of blocks whose matrices become tensor trains recompute their wide outputs (method.waist).
+void set_method(RunConfig& config, const std::string& name);
 
 // The name in named_methods() that a config has: it would change nothing; "" = none. Of two the last, which names more settings.
 std::string name_of_method(const MethodConfig& config);

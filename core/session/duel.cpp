@@ -33,7 +33,7 @@ std::string run_name(const RunConfig& config, const std::string& id, int64_t see
 
 DuelMethod plan_method(const Duel& duel, const std::string& id) {
   DuelMethod method{.id = id, .title = {}, .config = duel.config};
-  set_method(method.config.method, id);
+  set_method(method.config, id);
   method.title = method.config.method.name;
   if (duel.bytes > 0) method.config.train.micro_batches = 1;  // which are chosen then, so those given refuse no method
   if (const std::vector<Problem> problems = config_problems(method.config); !problems.empty()) {

@@ -11,7 +11,7 @@ std::string one_line(const std::string& what, const std::string& why) { return w
 }  // namespace
 
 RunConfig with_method(RunConfig config, const std::string& name) {
-  set_method(config.method, name);
+  set_method(config, name);
   return config;
 }
 

@@ -63,6 +63,23 @@ TEST(NamedMethods, SettingsStayAndSpecialOnesGoBack) {
   EXPECT_EQ(method("apollo", config).apollo.rank, 3);
 }
 
+TEST(NamedMethods, BlocksThatBecomeTensorTrainsRecomputeTheirOutputs) {
+  for (const char* kind : {"encoder", "decoder", "vit", "mlp", "cnn", "dlrm"}) {
+    SCOPED_TRACE(kind);
+    const bool has_blocks = kind == std::string("encoder") || kind == std::string("decoder") || kind == std::string("vit");
+    RunConfig config;
+    config.model.kind = kind;
+    set_method(config, "comera+mesa");
+    EXPECT_FALSE(config.method.waist) << "as it was: the matrices are tensor trains already";
+    set_method(config, "adamw");
+    set_method(config, "comera");
+    EXPECT_EQ(config.method.waist, has_blocks);
+    EXPECT_EQ(name_of_method(config.method), "comera");
+    set_method(config, "lora");
+    EXPECT_FALSE(config.method.waist);
+  }
+}
+
 TEST(NamedMethods, EpsIsThatOfTheMethodUnlessItWasSet) {
   MethodConfig config = method("galore", method("adamw"));
   EXPECT_EQ(config.adam.eps, 1e-6);

@@ -123,7 +123,7 @@ TEST(DuelPlan, EveryMethodFitsOrSaysWhatItNeeds) {
     EXPECT_LE(method.planned, duel.bytes);
     if (!method.rank || method.id == "apollo-mini") continue;
     RunConfig given = duel.config;
-    set_method(given.method, method.id);
+    set_method(given, method.id);
     if (*method.rank < rank_setting(given)->configured) ++lower;
     if (*method.rank == rank_setting(run)->largest) continue;
     EXPECT_GT(planned(with_rank(run, *method.rank + 1)), duel.bytes) << "one rank more does not fit";

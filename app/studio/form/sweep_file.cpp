@@ -67,7 +67,7 @@ std::set<std::string> set_by_methods(const RunConfig& config, const std::vector<
   const FieldValues before = field_values(config);
   for (const std::string& method : methods) {
     RunConfig changed = config;
-    set_method(changed.method, parse_valid_json(method).get<std::string>());
+    set_method(changed, parse_valid_json(method).get<std::string>());
     for (const auto& [path, value] : field_values(changed))
       if (before.at(path) != value) paths.insert(path);
   }
