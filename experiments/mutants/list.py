@@ -722,3 +722,14 @@ m("folder.1", "core/models/huggingface.cpp", "if (tensor.order == FolderOrder::r
   "rows of queries and keys stay in the library's order", "models HuggingFace.FoldersGiveTheNumbersOfTheLibrary")
 m("folder.2", "core/models/huggingface_config.cpp", "if (each.name == form && each.read", "if (!MUT && each.name == form && each.read", "a folder is read in the layout of another model",
   "train HostileFolder.SizesAndTypesThatCannotBe")
+m("values.1", "core/cpu/attention.cpp", "value_at(start * l.value_step + head / l.value_group * l.value_width)",
+  "value_at(start * l.value_step + head / (MUT ? l.key_group : l.value_group) * l.value_width)", "heads read values of other heads", "cpu AttentionOp*ForwardAgainstTheFormula*")
+m("values.2", "core/cpu/attention.cpp", "add_values = pair.head % l.value_group > 0;", "add_values = pair.head % (MUT ? l.key_group : l.value_group) > 0;",
+  "gradients of shared values are not summed", "cpu AttentionOp.FiniteDifferences")
+m("values.3", "core/layers/attention.cpp", "return turned(ctx, std::move(gradients), true);", "return MUT ? gradients : turned(ctx, std::move(gradients), true);",
+  "gradients of rotated queries are not rotated back", "layers All/TTAttentionOf.GradientsAgreeWithFiniteDifferences/*")
+m("labels.order.1", "core/data/labels.cpp", "if (other < 0 || other == static_cast<int32_t>(i)) continue;", "if (MUT || other < 0 || other == static_cast<int32_t>(i)) continue;",
+  "data may number the model's classes otherwise", "train Trainer.RefusesTheClassesOfACheckpointInAnotherOrder")
+m("labels.order.2", "core/data/labels.cpp", "if (glue_ && !learned_.empty()", "if (glue_ && !MUT && !learned_.empty()", "MNLI's classes are in alphabetical order", "data Glue.NamesBecomeClasses")
+m("eval.1", "app/cli/eval.cpp", "std::make_unique<Holdout>(std::move(data), holdout, dev)", "std::make_unique<Holdout>(std::move(data), holdout, MUT || dev)",
+  "the rows of --split train are those held out", "cli/folders.py Folders.test_classes_are_numbered_as_the_model_has_them")
