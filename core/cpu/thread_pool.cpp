@@ -12,9 +12,9 @@
 namespace comera {
 namespace {
 
-// Regions of a step follow each other within microseconds: a futex wake-up (5-50 us) between them would cost more
-// than many of the regions. After this long without work a thread sleeps and leaves its core to others.
-constexpr std::chrono::microseconds kSpin{30};
+// Regions of a step follow each other within microseconds, or behind serial work of some tens of them: a futex wake-up (5-50 us) between
+// them would cost more than many of the regions. After this long without work a thread sleeps and leaves its core to others.
+constexpr std::chrono::microseconds kSpin{100};
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
