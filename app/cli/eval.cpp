@@ -39,6 +39,16 @@ std::unique_ptr<Dataset> part_of_run(std::unique_ptr<Dataset> data, double holdo
   return holdout > 0 ? std::make_unique<Holdout>(std::move(data), holdout, dev) : std::move(data);
 }
 
+// By number. Where the checkpoint does not say, those of the data that the run was trained on, if they are there.
+std::vector<std::string> names_of_classes(const Scorer& scorer, const DataSpec& trained_on) {
+  if (!scorer.label_names().empty() || trained_on.path.empty() || trained_on.task != TextTask::classification) return scorer.label_names();
+  try {
+    return open_dataset(trained_on)->info().label_names;
+  } catch (const Error&) {  // it is not there any more
+    return {};
+  }
+}
+
 Loaded load(const Context& context, const EvalOptions& options, bool needs_labels) {
   Loaded loaded;
   loaded.input = std::make_unique<InputFile>(options.data);
@@ -46,20 +56,27 @@ Loaded load(const Context& context, const EvalOptions& options, bool needs_label
   loaded.scorer = std::make_unique<Scorer>(model_file(context, options.model, options.step).path, *loaded.device);
   const RunConfig& config = loaded.scorer->config();
   DataSpec spec = data_spec(config);
+  std::vector<std::string> names;
+  if (config.model.info().reads == Reads::texts) names = names_of_classes(*loaded.scorer, spec);
   if (!options.data.empty()) {
     if (config.model.info().reads == Reads::clicks) spec.training = find_data_file(spec);  // its values number the tables' rows
     spec.training = spec.training.empty() ? picture_folder(spec) : spec.training;          // its classes are the model's
     if (spec.columns.any()) spec.columns.label_may_lack = !needs_labels;
     spec.path = loaded.input->path();
   }
-  spec.label_names = loaded.scorer->label_names();
+  if (options.vocab.empty() && loaded.scorer->vocabulary().empty()) check_vocabulary(config);
+  spec.label_names = names;
   spec.split = options.split;
   if (!options.vocab.empty()) spec.vocab = options.vocab;
   spec.classes = config.model.classes;
   loaded.data = open_dataset(spec);
-  if (options.vocab.empty()) check_vocabulary(config, loaded.data->info());
-  refuse_reordered_classes(spec.label_names, loaded.data->info().label_names);
-  if (options.data.empty() && is_whole(spec)) loaded.data = part_of_run(std::move(loaded.data), config.data.holdout, options.split);
+  const DatasetInfo& info = loaded.data->info();
+  refuse_reordered_classes(names, info.label_names);
+  if (needs_labels && names.empty() && info.label_texts == LabelTexts::learned_names)
+    throw Error(ErrorCode::config, "the model's classes have no names", "the labels of " + info.name + " are names",
+                "write labels.txt next to the data file with the model's classes, one name a line, in its order");
+  if (needs_labels && options.data.empty() && is_whole(spec))
+    loaded.data = part_of_run(std::move(loaded.data), config.data.holdout, options.split);
   return loaded;
 }
 
@@ -91,7 +108,8 @@ int predict(const Context& context, const EvalOptions& options) {
   OutputFile file(options.output);
   std::ostream& out = file.stream();
   const std::vector<std::string>& of_model = loaded.scorer->label_names();
-  const std::vector<std::string>& names = of_model.empty() ? loaded.data->info().label_names : of_model;
+  const DatasetInfo& info = loaded.data->info();  // names that it learned from these data are not the model's
+  const std::vector<std::string>& names = of_model.empty() && info.label_texts != LabelTexts::learned_names ? info.label_names : of_model;
   int64_t rows = 0;
   loaded.scorer->score(*loaded.data, [&](int64_t row, const std::vector<double>& logits) {
     const auto best = static_cast<size_t>(loaded.scorer->predicted(logits));

@@ -10,6 +10,10 @@
 
 namespace comera {
 
+// What a text file has in its label column: numbers, names whose numbers are given (by labels.txt, GLUE, or the training file), or names
+// that were numbered in alphabetical order.
+enum class LabelTexts : unsigned char { none, numbers, known_names, learned_names };
+
 struct DatasetInfo {
   std::string name;        // file or set name, for people
   const char* holds = "";  // "text", "images", kJoinedTexts, for people
@@ -26,8 +30,8 @@ struct DatasetInfo {
   int32_t mask_token = -1;                                     // -1: the tokenizer has none
   std::vector<int32_t> special_tokens;                         // of texts: are never masked; ascending
   std::vector<std::string> label_names;                        // index = label; empty where the format has only numbers
-  bool labels_are_numbers = false;                             // in a text file
-  std::string fingerprint;                                     // sha256 (hex) of the content that training depends on
+  LabelTexts label_texts = LabelTexts::none;
+  std::string fingerprint;  // sha256 (hex) of the content that training depends on
 };
 
 // Say that a set holds texts or images: its fields, from the other members. Texts fill `ids` (i32 a token, with BERT's tokenizer [CLS] a

@@ -132,7 +132,7 @@ void GlueDataset::describe(const Labels& labels, const std::string& joined_conte
   known_tokens_ = std::vector<std::atomic<uint32_t>>(offsets_.size());
   info_.classes = masked_ ? 0 : labels.classes();
   info_.label_names = labels.names();
-  info_.labels_are_numbers = labels.are_numbers();
+  info_.label_texts = labels.texts();
   info_.vocab_size = tokenizer_->size();
   info_.vocab_fingerprint = tokenizer_->fingerprint();
   info_.unknown_token = tokenizer_->unknown();

@@ -73,7 +73,8 @@ int32_t Labels::number_of(std::string_view text, std::string& why) {
 
 std::vector<std::string> Labels::learned_names() const {
   for (const auto& names : {kMnli, kQnli})
-    if (glue_ && !learned_.empty() && std::ranges::all_of(learned_, [&](const auto& one) { return index_of(names, one.first) >= 0; }))
+    if (glue_ && !learned_.empty() && (fixed_classes_ == 0 || fixed_classes_ >= static_cast<int64_t>(names.size())) &&
+        std::ranges::all_of(learned_, [&](const auto& one) { return index_of(names, one.first) >= 0; }))
       return names;
   std::vector<std::string> alphabetical;
   for (const auto& [name, number] : learned_) alphabetical.push_back(name);
@@ -85,6 +86,13 @@ std::vector<int32_t> Labels::order() const {
   std::vector<int32_t> order(learned_.size());
   for (const auto& [name, number] : learned_) order[static_cast<size_t>(number)] = index_of(names, name);
   return order;
+}
+
+LabelTexts Labels::texts() const {
+  if (numbers_) return LabelTexts::numbers;
+  if (!words_) return LabelTexts::none;
+  const std::vector<std::string> names = learned_names();
+  return !own_names_.empty() || names == kMnli || names == kQnli ? LabelTexts::known_names : LabelTexts::learned_names;
 }
 
 int64_t Labels::classes() const {
@@ -101,8 +109,9 @@ std::vector<std::string> Labels::names() const {
 
 void refuse_reordered_classes(const std::vector<std::string>& of_model, const std::vector<std::string>& of_data) {
   for (size_t i = 0; i < of_data.size(); ++i) {
+    if (i < of_model.size() && of_model[i] == of_data[i]) continue;
     const int32_t other = index_of(of_model, of_data[i]);
-    if (other < 0 || other == static_cast<int32_t>(i)) continue;
+    if (other < 0) continue;
     throw Error(ErrorCode::config, "the classes of the data are in another order than the model's",
                 quoted(std::string_view(of_data[i])) + " is class " + std::to_string(other) + " of the model and class " +
                     std::to_string(i) + " of the data",

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/data/dataset.h"
+
 namespace comera {
 
 // Learns from the labels it is shown whether a file has numbers or names. Thread: its owner's.
@@ -27,7 +29,7 @@ class Labels {
   // Number of classes, and names where they are known.
   int64_t classes() const;
   std::vector<std::string> names() const;
-  bool are_numbers() const { return numbers_; }
+  LabelTexts texts() const;
 
  private:
   int32_t from_name(std::string_view text, std::string& why);

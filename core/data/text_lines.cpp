@@ -121,7 +121,7 @@ void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted
     if (label_key_.empty() && has(label)) label_key_ = label;
   if (!labels) label_key_.clear();
   for (const std::string& used : {first_key_, second_key_, label_key_})
-    if (std::count(names_.begin(), names_.end(), used) > 1) missing("two columns are named '" + used + "'", "rename one");
+    if (!used.empty() && std::count(names_.begin(), names_.end(), used) > 1) missing("two columns are named '" + used + "'", "rename one");
   pair_ = !second_key_.empty();
   labelled_ = !label_key_.empty();
   first_at_ = at(first_key_), second_at_ = at(second_key_), label_at_ = at(label_key_);

@@ -43,6 +43,7 @@ FolderRun folder_run(const std::string& folder, const std::vector<std::string>& 
   if (tt_error && run.config.trains().empty())
     throw Error(ErrorCode::usage, "--tt-error needs tensor trains", "method.weights is " + run.config.method.weights,
                 "add --set method.weights=tt, or --method comera");
+  if (!run.config.data.set.empty()) check_vocabulary(run.config);
   const bool classes_are_open =
       run.config.model.task == "classification" && !value_in(sets, "model.classes") && !run.config.data.set.empty();
   if (classes_are_open && brings_no_head(folder, run.config))

@@ -10,6 +10,7 @@
 #include "core/data/first_rows.h"
 #include "core/data/holdout.h"
 #include "core/data/labels.h"
+#include "core/data/tokenizer.h"
 #include "core/records/events.h"
 #include "core/store/run_reader.h"
 #include "core/train/trainer.h"
@@ -98,23 +99,29 @@ DataSpec data_spec(const RunConfig& config) {
   return spec;
 }
 
-void check_vocabulary(const RunConfig& config, const DatasetInfo& data) {
+void check_vocabulary(const RunConfig& config) {
   constexpr int64_t kPadding = 128;  // tables are rounded up to a multiple of it at most
   const bool decoder = config.model.kind == "decoder";
+  if (!config.data.vocab.empty() || (!decoder && config.model.kind != "encoder")) return;
   const int64_t tokens = decoder ? config.model.decoder.vocab : config.model.encoder.vocab;
-  if (!config.data.vocab.empty() || data.vocab_size == 0 || tokens < data.vocab_size + kPadding) return;
+  const int64_t known = decoder ? 256 : open_tokenizer(bert_vocabulary(assets_folder()))->size();
+  if (tokens < known + kPadding) return;
   throw Error(ErrorCode::config, "the model's tokenizer is not known",
               "it has " + std::to_string(tokens) + " tokens; data.vocab is empty, and " +
-                  (data.vocab_size == 256 ? "bytes are" : "the program's own vocabulary is") + " " + std::to_string(data.vocab_size),
+                  (decoder ? "bytes are " : "the program's own vocabulary has ") + std::to_string(known),
               "--set data.vocab=FILE, its tokenizer.json, vocab.txt or vocab.json with merges.txt, or a folder with one");
 }
 
 namespace {
-// Names have numbers that we gave them: those that another file has need not be the same, unless labels.txt says so.
+// Learned names have numbers that we gave them: those that another file has need not be the same.
 void check_labels(const DatasetInfo& train, const DatasetInfo& validation) {
-  if (train.labels_are_numbers == validation.labels_are_numbers || !validation.labelled) return;
-  if (train.labels_are_numbers && !train.label_names.empty()) return;
-  const auto kind = [](const DatasetInfo& info) { return info.name + " has " + (info.labels_are_numbers ? "numbers" : "names"); };
+  const auto differ = [](const DatasetInfo& names, const DatasetInfo& numbers) {
+    return names.label_texts == LabelTexts::learned_names && numbers.label_texts == LabelTexts::numbers;
+  };
+  if (!differ(train, validation) && !differ(validation, train)) return;
+  const auto kind = [](const DatasetInfo& info) {
+    return info.name + " has " + (info.label_texts == LabelTexts::numbers ? "numbers" : "names");
+  };
   throw Error(ErrorCode::config, "the labels of the validation data are of another kind than those of the training data",
               kind(train) + ", " + kind(validation), "write the same labels in both files");
 }
@@ -128,7 +135,6 @@ RunData open_run_data(const RunConfig& config, const std::function<void(double)>
   spec.progress = progress;
   RunData data;
   std::shared_ptr<const Dataset> training = open_dataset(spec);
-  check_vocabulary(config, training->info());
   if (config.model.task == "classification") refuse_one_class(training->info().label_names);
   if (is_whole(spec)) {
     if (config.data.holdout > 0) {

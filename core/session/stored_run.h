@@ -14,7 +14,6 @@
 namespace comera {
 
 class Dataset;
-struct DatasetInfo;
 class Trainer;
 
 // One change by hand, made before the step `step` was computed. That of the stage is the only one that is no event `edit`.
@@ -56,9 +55,9 @@ struct RunData {
 };
 // Where the data of a config are: its training file.
 DataSpec data_spec(const RunConfig& config);
-// Throws Error(config) where texts were read without a tokenizer of the model's: by the one for which none is named, or as bytes, which
-// have far fewer tokens than the model.
-void check_vocabulary(const RunConfig& config, const DatasetInfo& data);
+// Throws Error(config) where the texts of a model of another program would be read without its tokenizer: none is named, and it has far
+// more tokens than the vocabulary that is used then, or bytes.
+void check_vocabulary(const RunConfig& config);
 // The data of a config. `progress` as of DataSpec, for one file after another. Throws as open_dataset().
 RunData open_run_data(const RunConfig& config, const std::function<void(double)>& progress = {});
 // The same, where it is still what the run was trained on; else throws Error(config): its steps could not be made again.

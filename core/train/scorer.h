@@ -21,7 +21,8 @@ class Scorer {
   ~Scorer();
   const RunConfig& config() const;
   const std::vector<std::string>& label_names() const { return data_.label_names; }  // by class; empty: not known
-  int64_t predicted(const std::vector<double>& outputs) const;                       // the class that a row of outputs says
+  const std::string& vocabulary() const { return data_.vocabulary; }  // fingerprint of the one it was trained with; "": not known
+  int64_t predicted(const std::vector<double>& outputs) const;        // the class that a row of outputs says
 
   // Every row in order, the last partial batch too. `each`, when given, gets (row, its outputs). Throws
   // Error(config) where the data are not of the model's kind or size, or were read with another vocabulary.

@@ -53,6 +53,7 @@ TEST(ColumnGuess, WhatIsNotThereStaysEmpty) {
   EXPECT_EQ(guess("a.csv", gaps), (ColumnNames{"text", "", ""})) << "rows without a label";
   EXPECT_EQ(guess("a.csv", table(',', "name,mood,body,size") + "a broken row\n\"no end").first, "body");
   EXPECT_THROW(guess("a.csv", std::string("a\0b", 3)), Error);
+  EXPECT_EQ(guess("a.csv", "text,label,,\nsome words,1,,\n").first, "text") << "columns without a name";
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(Glue, NamesBecomeClasses) {
   const Folder folder;
   const auto names_of = [&](const std::string& rows) {
     const GlueDataset set(folder.write("names.jsonl", rows), tokenizer());
-    EXPECT_FALSE(set.info().labels_are_numbers);
+    EXPECT_NE(set.info().label_texts, LabelTexts::numbers);
     EXPECT_EQ(row_of(set, 0).ints.at("labels").at(0), set.info().label_names.at(0) == "bad" ? 1 : 0);
     return set.info().label_names;
   };
@@ -96,6 +96,13 @@ TEST(Glue, NamesBecomeClasses) {
   EXPECT_EQ(names_of(good + bad), (std::vector<std::string>{"bad", "good"}));
   EXPECT_EQ(names_of(entailment), (std::vector<std::string>{"entailment", "neutral", "contradiction"})) << "MNLI's";
   EXPECT_EQ(names_of(entailment + good), (std::vector<std::string>{"entailment", "good"}));
+}
+
+TEST(Classes, HaveTheNumbersOfTheModel) {
+  const std::vector<std::string> twice = {"crane", "owl", "crane"};
+  EXPECT_NO_THROW(refuse_reordered_classes(twice, twice)) << "as in ImageNet";
+  EXPECT_NO_THROW(refuse_reordered_classes({}, twice));
+  EXPECT_THROW(refuse_reordered_classes(twice, {"owl"}), Error);
 }
 
 TEST(Glue, JsonLinesGiveTheSameRowsAsTsv) {
