@@ -263,7 +263,8 @@ Json token_ids(const std::string& tokenizer, const ModelConfig& model) {
   if (model.info().reads == Reads::images) return ids;
   const bool decoder = model.kind == "decoder";
   if (decoder) ids = {{"bos_token_id", nullptr}, {"eos_token_id", nullptr}, {"pad_token_id", nullptr}};
-  if (tokenizer.empty()) return ids;
+  // Where positions begin behind that of the padding, config.json has its id already.
+  if (tokenizer.empty() || (!decoder && model.encoder.first_position > 0)) return ids;
   if (const auto config = model_config_beside(tokenizer, model)) {
     for (const char* name : {"bos_token_id", "eos_token_id", "pad_token_id"})
       if (const auto id = config->find(name); id != config->end()) ids[name] = *id;
