@@ -39,12 +39,12 @@ std::unique_ptr<Dataset> part_of_run(std::unique_ptr<Dataset> data, double holdo
   return holdout > 0 ? std::make_unique<Holdout>(std::move(data), holdout, dev) : std::move(data);
 }
 
-// By number. Where the checkpoint does not say, those of the data that the run was trained on, if they are there.
+// Class names by number: those in the checkpoint, or else those of the training data, where these still exist.
 std::vector<std::string> names_of_classes(const Scorer& scorer, const DataSpec& trained_on) {
   if (!scorer.label_names().empty() || trained_on.path.empty() || trained_on.task != TextTask::classification) return scorer.label_names();
   try {
     return open_dataset(trained_on)->info().label_names;
-  } catch (const Error&) {  // it is not there any more
+  } catch (const Error&) {  // they no longer exist
     return {};
   }
 }

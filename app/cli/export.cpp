@@ -68,7 +68,7 @@ int tell_difference(const Context& context, const char* kind, const std::string&
                 difference.logit);
   note(context, "wrote " + output + text);
   if (!difference.tokenizer.empty()) note(context, "its tokenizer is that of " + difference.tokenizer);
-  if (!difference.missing.empty()) note(context, "without a tokenizer: " + difference.missing + " is not there any more");
+  if (!difference.missing.empty()) note(context, "without a tokenizer: " + difference.missing + " no longer exists");
   return 0;
 }
 

@@ -225,7 +225,7 @@ void set_method(MethodConfig& config, const std::string& name) { compose(config,
 void set_method(RunConfig& config, const std::string& name) {
   const bool had_trains = config.method.weights == "tt";
   set_method(config.method, name);
-  // In attention and feed-forward blocks it takes most of the memory away at no cost of time; elsewhere it saves little.
+  // In attention and feed-forward blocks it saves most of the memory for little or no time; elsewhere it saves little.
   const std::string& kind = config.model.kind;
   if (config.method.weights == "tt" && !had_trains) config.method.waist = kind == "encoder" || kind == "decoder" || kind == "vit";
 }

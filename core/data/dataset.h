@@ -10,8 +10,8 @@
 
 namespace comera {
 
-// What a text file has in its label column: numbers, names whose numbers are given (by labels.txt, GLUE, or the training file), or names
-// that were numbered in alphabetical order.
+// The label column of a text file: numbers, names with given numbers (by labels.txt, GLUE, or the training file), or names that were
+// numbered in alphabetical order.
 enum class LabelTexts : unsigned char { none, numbers, known_names, learned_names };
 
 struct DatasetInfo {

@@ -75,7 +75,7 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
     if (!layout_.parse(layout_.row_at(bytes, offset, next), fields, why)) file_.bad_row(offset, next, why);
     for (const std::string* text : {&fields.first, &fields.second, &fields.label})
       if (const std::string_view valid = valid_utf8(*text, buffer); valid.data() != text->data())
-        file_.bad_line(offset, "a text is not UTF-8", "its byte " + std::to_string(valid.find(kReplacement) + 1) + " is of no character",
+        file_.bad_line(offset, "a text is not UTF-8", "byte " + std::to_string(valid.find(kReplacement) + 1) + " of it is not part of a character",
                        "convert the file, from Latin-1 with iconv -f LATIN1 -t UTF-8 FILE");
     if (!layout_.labelled() && info_.labelled) {
       if (line >= joined.size())

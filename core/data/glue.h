@@ -30,7 +30,8 @@ class GlueDataset final : public Dataset {
     std::function<void(double)> progress = {};  // of a Parquet file that is read for the first time (text_file.h)
   };
   // Labels that are names become classes in alphabetical order; MNLI's and QNLI's have GLUE's order where no columns are asked for and the
-  // file is neither a CSV nor a Parquet file. Reads the whole file once. Throws Error(config) naming file and line (of a Parquet file the row) for the first row that is not right;
+  // file is neither a CSV nor a Parquet file. Reads the whole file once.
+  // Throws Error(config) naming file and line (of a Parquet file the row) for the first row that is not right;
   // Error(not_found) for a missing file. Throws as TextFile does.
   GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, const Options& options);
   GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, int64_t classes = 0)

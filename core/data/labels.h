@@ -43,7 +43,7 @@ class Labels {
 };
 
 // Output i of a model is class i of its training data. Throws Error(config) where a class of the data has another number in the model, so
-// that each would be taken for another. Names that only one of them has are let pass.
+// that each would be taken for another. Names that only one of them has are allowed.
 void refuse_reordered_classes(const std::vector<std::string>& of_model, const std::vector<std::string>& of_data);
 
 // Throws Error(config) for data in which every label has one name: there is nothing to learn.

@@ -40,7 +40,7 @@ struct MatrixSpec {
 
 struct HeadSizes {
   int64_t heads = 1, key_heads = 1, width = 1;  // `width` columns a head
-  bool turned = false;                          // queries and keys, by rotary positions, which need all of their columns
+  bool turned = false;                          // rotary positions rotate queries and keys, which then need all of their columns
 };
 
 // A tensor on the host, in double.

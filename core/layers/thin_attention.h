@@ -8,8 +8,7 @@ namespace comera {
 // With rotary positions queries and keys have all of their heads, which the caller turns, and their gradients back.
 class ThinAttention {
  public:
-  // Queries (T, H w), keys (T, w) and values (T, w), or their gradients; with rotary positions queries (T, D), keys (T, heads of keys D /
-  // H).
+  // Queries (T, H w), keys (T, w) and values (T, w), or their gradients; with rotary positions queries (T, D) and keys (T, key_heads D / H).
   struct Heads {
     Tensor queries;
     Mat keys, values;

@@ -107,13 +107,14 @@ void check_vocabulary(const RunConfig& config) {
   const int64_t known = decoder ? 256 : open_tokenizer(bert_vocabulary(assets_folder()))->size();
   if (tokens < known + kPadding) return;
   throw Error(ErrorCode::config, "the model's tokenizer is not known",
-              "it has " + std::to_string(tokens) + " tokens; data.vocab is empty, and " +
-                  (decoder ? "bytes are " : "the program's own vocabulary has ") + std::to_string(known),
+              "the model has " + std::to_string(tokens) + " tokens; without data.vocab " +
+                  (decoder ? "tokens are the " + std::to_string(known) + " bytes"
+                           : "the program's own vocabulary of " + std::to_string(known) + " tokens is used"),
               "--set data.vocab=FILE, its tokenizer.json, vocab.txt or vocab.json with merges.txt, or a folder with one");
 }
 
 namespace {
-// Learned names have numbers that we gave them: those that another file has need not be the same.
+// Learned names are numbered in alphabetical order, which the numbers in another file need not follow.
 void check_labels(const DatasetInfo& train, const DatasetInfo& validation) {
   const auto differ = [](const DatasetInfo& names, const DatasetInfo& numbers) {
     return names.label_texts == LabelTexts::learned_names && numbers.label_texts == LabelTexts::numbers;
@@ -122,8 +123,8 @@ void check_labels(const DatasetInfo& train, const DatasetInfo& validation) {
   const auto kind = [](const DatasetInfo& info) {
     return info.name + " has " + (info.label_texts == LabelTexts::numbers ? "numbers" : "names");
   };
-  throw Error(ErrorCode::config, "the labels of the validation data are of another kind than those of the training data",
-              kind(train) + ", " + kind(validation), "write the same labels in both files");
+  throw Error(ErrorCode::config, "training and validation data have different kinds of labels", kind(train) + ", " + kind(validation),
+              "write the same labels in both files");
 }
 }  // namespace
 

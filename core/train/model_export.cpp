@@ -251,19 +251,19 @@ void find_tokenizer(const RunConfig& config, Difference& out) {
   }
   try {
     out.tokenizer = tokenizer_file(named);
-  } catch (const Error&) {  // a folder that has none any more
+  } catch (const Error&) {  // the folder no longer has one
   }
   if (out.tokenizer.empty() || !fs::exists(out.tokenizer)) out = {.missing = named};
 }
 
 // What config.json says of the special tokens: as in the config.json next to the tokenizer, if that is a model's with as many tokens, or as
-// the tokenizer says. The library takes ids of its own for those of a decoder that are not there.
+// the tokenizer says. The library has defaults for ids that a decoder's config.json lacks.
 Json token_ids(const std::string& tokenizer, const ModelConfig& model) {
   Json ids = Json::object();
   if (model.info().reads == Reads::images) return ids;
   const bool decoder = model.kind == "decoder";
   if (decoder) ids = {{"bos_token_id", nullptr}, {"eos_token_id", nullptr}, {"pad_token_id", nullptr}};
-  // Where positions begin behind that of the padding, config.json has its id already.
+  // config.json has the padding's id already where positions start after it (RoBERTa).
   if (tokenizer.empty() || (!decoder && model.encoder.first_position > 0)) return ids;
   if (const auto config = model_config_beside(tokenizer, model)) {
     for (const char* name : {"bos_token_id", "eos_token_id", "pad_token_id"})
@@ -276,7 +276,7 @@ Json token_ids(const std::string& tokenizer, const ModelConfig& model) {
   return ids;
 }
 
-// Under the names that the transformers library looks for, with what says how it is used.
+// Under the names that the transformers library looks for, together with its settings.
 void copy_tokenizer(const std::string& file, const ModelConfig& model, const fs::path& folder) {
   const auto copy = [&](const fs::path& from, const char* name) {
     std::error_code ignored;

@@ -18,7 +18,7 @@ void export_model(const std::string& file, const std::string& output, ExportName
 struct Difference {
   double weight = 0, logit = 0;
   std::string tokenizer = {};  // the run's, whose files were written, too; "": it has none, or it is not there any more
-  std::string missing = {};    // the tokenizer that is not there any more
+  std::string missing = {};    // the tokenizer, where it no longer exists
 };
 
 // The model of checkpoint `file` as a folder of the transformers library, every matrix as a dense one, and its tokenizer. `dtype`:
