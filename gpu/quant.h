@@ -24,7 +24,7 @@ KERNEL void load_map(const Group& g, QuantMap* to, const QuantMap& map) {
 // Codes of `count` <= 256 numbers relative to their largest absolute value, which is returned. Each thread reads only its own
 // numbers.
 template <class T, class Group>
-KERNEL float quantise_block(Group& g, const QuantMap& map, bool fix_sign, const T* x, int count, uint8_t* codes) {
+KERNEL float quantise_block(Group& g, const QuantMap& map, bool is_signed, NeverZero never, const T* x, int count, uint8_t* codes) {
   T largest = 0;
   for (int i = g.thread(); i < count; i += g.threads()) {
     const T size = x[i] < T(0) ? -x[i] : x[i];
@@ -34,8 +34,7 @@ KERNEL float quantise_block(Group& g, const QuantMap& map, bool fix_sign, const 
   const T divisor = absmax > 0 ? static_cast<T>(absmax) : T(1);  // a block of zeros
   for (int i = g.thread(); i < count; i += g.threads()) {
     const float scaled = static_cast<float>(x[i] / divisor);
-    const int code = quant_code(map.border, scaled);
-    codes[i] = static_cast<uint8_t>(fix_sign ? quant_sign_fix(code, scaled) : code);
+    codes[i] = static_cast<uint8_t>(guarded_code(never, quant_zero(is_signed), quant_code(map.border, scaled), scaled));
   }
   return absmax;
 }
@@ -64,6 +63,7 @@ struct Adam8bit {
     T m[kQuantBlock], v[kQuantBlock];
   };
   AdamRule rule;
+  NeverZero second;
   const StepScalars* step;
   QuantMap signed_map, unsigned_map;
   EntryList<Adam8bitEntry<T>, 384> list;
@@ -90,8 +90,8 @@ struct Adam8bit {
         shared.m[i] = finite ? m : T(0);
         shared.v[i] = finite ? v : T(0);
       }
-      const float new_m = quantise_block(g, shared.signed_map, true, shared.m, n, p.m8 + first);
-      const float new_v = quantise_block(g, shared.unsigned_map, false, shared.v, n, p.v8 + first);
+      const float new_m = quantise_block(g, shared.signed_map, true, NeverZero::negative, shared.m, n, p.m8 + first);
+      const float new_v = quantise_block(g, shared.unsigned_map, false, second, shared.v, n, p.v8 + first);
       if (g.thread() == 0) {
         p.absmax_m[block] = new_m;
         p.absmax_v[block] = new_v;
@@ -106,6 +106,8 @@ struct Quantise8bit {
   const T* x;
   uint8_t* codes;
   float* absmax;
+  bool is_signed;
+  NeverZero never;
   QuantMap map;
   template <class Group>
   KERNEL void operator()(Group& g) const {
@@ -114,7 +116,7 @@ struct Quantise8bit {
     g.sync();
     for (int64_t block = g.block(); block < blocks; block += g.blocks()) {
       const int64_t first = block * kQuantBlock;
-      const float largest = quantise_block(g, *shared, false, x + first, elements_of_block(block, count), codes + first);
+      const float largest = quantise_block(g, *shared, is_signed, never, x + first, elements_of_block(block, count), codes + first);
       if (g.thread() == 0) absmax[block] = largest;
     }
   }
@@ -318,8 +320,8 @@ void GpuOps<M>::body(const op::Adam8bit& args) {
   begin(args, shape_of_list(args.all, [](const Adam8bitTensors& p) { return p.w.count(); }));
   by_float_type(args.all[0].w, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, Adam8bit<T>{args.rule, scalars_in(args.step), quant_map(true), quant_map(false), {}}, args.all, kQuantBlock,
-                 sizeof(typename Adam8bit<T>::Shared), [](const Adam8bitTensors& p) {
+    launch_lists(machine_, Adam8bit<T>{args.rule, args.second, scalars_in(args.step), quant_map(true), quant_map(false), {}}, args.all,
+                 kQuantBlock, sizeof(typename Adam8bit<T>::Shared), [](const Adam8bitTensors& p) {
                    return std::pair{Adam8bitEntry<T>{p.w.data<T>(), p.g.data<T>(), bytes_in(p.m8), bytes_in(p.v8), p.absmax_m.data<float>(),
                                                      p.absmax_v.data<float>(), p.w.count(), 0, p.group},
                                     p.absmax_m.count()};
@@ -345,7 +347,7 @@ void GpuOps<M>::body(const op::Quantise8bit& args) {
     using T = decltype(type);
     machine_.launch(over_items(args.absmax.count(), kQuantBlock, sizeof(QuantMap)),
                     Quantise8bit<T>{args.absmax.count(), args.x.count(), args.x.data<T>(), bytes_in(args.codes), args.absmax.data<float>(),
-                                    quant_map(args.is_signed)});
+                                    args.is_signed, args.never, quant_map(args.is_signed)});
   });
 }
 

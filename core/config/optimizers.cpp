@@ -72,6 +72,9 @@ void Adam8bitConfig::fields(FieldVisitor& v) {
   v.field("min_size", min_size,
           {.title = "Minimum size", .unit = "entries", .help = "smaller tensors keep 32-bit moments (entries)", .range = {0, 1e12}});
   v.field("embeddings", embeddings, {.title = "Embeddings", .help = "also quantise the moments of embeddings"});
+  v.field("floor", floor,
+          {.title = "Floor of second moments",
+           .help = "a second moment above 0 is never rounded to 0; false: as published, where steps may become huge and the loss NaN"});
 }
 
 namespace {

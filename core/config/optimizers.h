@@ -34,6 +34,7 @@ struct AdamConfig {
 struct Adam8bitConfig {
   int64_t min_size = 4096;  // smaller tensors keep plain moments: they gain nothing and lose accuracy (bitsandbytes)
   bool embeddings = false;  // false: tables keep plain moments
+  bool floor = true;        // false: small second moments become 0, as published (METHODS.md 13)
   OptimizerInfo info() const;
   void fields(FieldVisitor& v);
   std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;

@@ -27,7 +27,8 @@ constexpr int64_t kBlocksAPiece = 16;  // of 256 elements
 // Codes of `count` <= 256 numbers by one absmax, which is returned. Loops run bit by bit over all elements: the
 // search then vectorises.
 template <class T>
-float quantise_block(const QuantMap& map, bool fix_sign, const T* x, int count, uint8_t* codes) {
+float quantise_block(bool is_signed, NeverZero never, const T* x, int count, uint8_t* codes) {
+  const QuantMap& map = quant_map(is_signed);
   float scaled[kQuantBlock];
   int code[kQuantBlock];
   T largest = 0;
@@ -41,8 +42,8 @@ float quantise_block(const QuantMap& map, bool fix_sign, const T* x, int count, 
   for (int i = 0; i < count; ++i) code[i] = scaled[i] > map.border[127] ? 128 : 0;
   for (int bit = 64; bit > 0; bit >>= 1)
     for (int i = 0; i < count; ++i) code[i] += scaled[i] > map.border[code[i] + bit - 1] ? bit : 0;
-  if (fix_sign)
-    for (int i = 0; i < count; ++i) code[i] = quant_sign_fix(code[i], scaled[i]);
+  if (never != NeverZero::none)
+    for (int i = 0; i < count; ++i) code[i] = guarded_code(never, quant_zero(is_signed), code[i], scaled[i]);
   for (int i = 0; i < count; ++i) codes[i] = static_cast<uint8_t>(code[i]);
   return absmax;
 }
@@ -53,7 +54,8 @@ int elements_of_block(int64_t block, int64_t count) {
 
 // One block: decodes the moments with the old absmax, updates with them unrounded, then encodes them.
 template <class T>
-void adam8bit_block(const AdamMath<T>& math, int count, T* w, const T* g, uint8_t* m8, uint8_t* v8, float* absmax_m, float* absmax_v) {
+void adam8bit_block(const AdamMath<T>& math, NeverZero second, int count, T* w, const T* g, uint8_t* m8, uint8_t* v8, float* absmax_m,
+                    float* absmax_v) {
   const QuantMap &signed_map = quant_map(true), &unsigned_map = quant_map(false);
   T m[kQuantBlock], v[kQuantBlock];
   const float old_m = *absmax_m, old_v = *absmax_v;
@@ -68,8 +70,8 @@ void adam8bit_block(const AdamMath<T>& math, int count, T* w, const T* g, uint8_
     m[i] = finite ? m[i] : T(0);
     v[i] = finite ? v[i] : T(0);
   }
-  *absmax_m = quantise_block(signed_map, true, m, count, m8);
-  *absmax_v = quantise_block(unsigned_map, false, v, count, v8);
+  *absmax_m = quantise_block(true, NeverZero::negative, m, count, m8);
+  *absmax_v = quantise_block(false, second, v, count, v8);
 }
 
 }  // namespace
@@ -85,8 +87,8 @@ void CpuOps::body(const op::Adam8bit& args) {
           uint8_t *first = static_cast<uint8_t*>(p.m8.raw()), *second = static_cast<uint8_t*>(p.v8.raw());
           for (int64_t block = begin; block < end; ++block) {
             const int64_t at = block * kQuantBlock;
-            adam8bit_block(math[p.group], elements_of_block(block, p.w.count()), p.w.data<T>() + at, p.g.data<T>() + at, first + at,
-                           second + at, p.absmax_m.data<float>() + block, p.absmax_v.data<float>() + block);
+            adam8bit_block(math[p.group], args.second, elements_of_block(block, p.w.count()), p.w.data<T>() + at, p.g.data<T>() + at,
+                           first + at, second + at, p.absmax_m.data<float>() + block, p.absmax_v.data<float>() + block);
           }
         });
   });
@@ -107,14 +109,16 @@ void CpuOps::body(const op::Dequantise8bit& args) {
 void CpuOps::body(const op::Quantise8bit& args) {
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const QuantMap& map = quant_map(args.is_signed);
+    const bool is_signed = args.is_signed;
+    const NeverZero never = args.never;
     const T* in = args.x.data<T>();
     uint8_t* code = static_cast<uint8_t*>(args.codes.raw());
     float* largest = args.absmax.data<float>();
     const int64_t count = args.x.count();
-    pool_.parallel_for(args.absmax.count(), kBlocksAPiece, [&map, in, code, largest, count](int64_t begin, int64_t end) {
+    pool_.parallel_for(args.absmax.count(), kBlocksAPiece, [=](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block)
-        largest[block] = quantise_block(map, false, in + block * kQuantBlock, elements_of_block(block, count), code + block * kQuantBlock);
+        largest[block] =
+            quantise_block(is_signed, never, in + block * kQuantBlock, elements_of_block(block, count), code + block * kQuantBlock);
     });
   });
 }

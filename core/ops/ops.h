@@ -121,11 +121,13 @@ class Ops {
     run(op::AdamUpdate{u, g, m, v, rule, group, step});
   }
   void weight_decay(const Tensor& w, ParamGroup group, const Tensor& step) { run(op::WeightDecay{w, group, step}); }
-  void adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) { run(op::Adam8bit{all, rule, step}); }
+  void adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step, NeverZero second = NeverZero::none) {
+    run(op::Adam8bit{all, rule, step, second});
+  }
   void adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m, const Tensor& absmax_v,
-                AdamRule rule, ParamGroup group, const Tensor& step) {
+                AdamRule rule, ParamGroup group, const Tensor& step, NeverZero second = NeverZero::none) {
     const Adam8bitTensors one[] = {{w, g, m8, v8, absmax_m, absmax_v, group}};
-    adam8bit(one, rule, step);
+    adam8bit(one, rule, step, second);
   }
   void factored_moments(const Tensor& row, const Tensor& column, const Tensor& g, double exponent, double eps, const Tensor& step) {
     run(op::FactoredMoments{row, column, g, {.exponent = exponent}, eps, step});
@@ -139,8 +141,8 @@ class Ops {
   void dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) {
     run(op::Dequantise8bit{x, codes, absmax, is_signed});
   }
-  void quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed) {
-    run(op::Quantise8bit{codes, absmax, x, is_signed});
+  void quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed, NeverZero never = NeverZero::none) {
+    run(op::Quantise8bit{codes, absmax, x, is_signed, never});
   }
 
   void int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay, uint32_t site,

@@ -2,6 +2,7 @@
 #pragma once
 #include "core/base/hd.h"
 #include "core/ops/op.h"
+#include "core/ops/quant_math.h"
 
 namespace comera {
 
@@ -157,6 +158,7 @@ struct Adam8bit {
   Items<Adam8bitTensors> all;
   AdamRule rule = {};
   Tensor step;
+  NeverZero second = NeverZero::none;  // positive: a second moment above 0 gets no code of 0
   static void tensors(auto& a, auto& see) {
     see.items(a.all);
     see.step(a.step);
@@ -253,6 +255,7 @@ struct Quantise8bit {
   static constexpr const char* name = "quantise8bit";
   Tensor codes, absmax, x;
   bool is_signed = false;
+  NeverZero never = NeverZero::none;
   static void tensors(auto& a, auto& see) {
     see.out(a.codes, a.absmax);
     see.in(a.x);

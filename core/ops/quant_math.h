@@ -7,6 +7,7 @@ namespace comera {
 
 inline constexpr int kQuantBlock = 256;       // elements of the flattened tensor that share one absmax
 inline constexpr int kQuantSignedZero = 127;  // code of 0 in the signed map
+HD int quant_zero(bool is_signed) { return is_signed ? kQuantSignedZero : 0; }
 
 // 256 ascending values in [-1, 1]. `border[k]` lies half way between value k and k + 1.
 struct QuantMap {
@@ -39,8 +40,15 @@ HD int quant_code(const float* border, float x) {
   return code;
 }
 
-// A small negative first moment must not come back as 0 or more: one code down.
-HD int quant_sign_fix(int code, float x) { return x < 0 && code >= kQuantSignedZero ? kQuantSignedZero - 1 : code; }
+// What must not come back as 0: a negative number (a small first moment must not come back as 0 or more, either), or a positive one.
+enum class NeverZero : unsigned char { none, negative, positive };
+
+// `zero` is the map's code of 0.
+HD int guarded_code(NeverZero never, int zero, int code, float x) {
+  if (never == NeverZero::negative && x < 0 && code >= zero) return zero - 1;
+  if (never == NeverZero::positive && x > 0 && code <= zero) return zero + 1;
+  return code;
+}
 
 // ---- int8 stash -----------------------------------------------------------------------------------------------
 // A group that is constant has width 0; this stands in for it when dividing.

@@ -18,6 +18,7 @@ class Adam8bit final : public Rule {
     if (!is_kept_in_8_bits(options_, param, gradient.count())) return specs;
     specs[0].format = StateSpec::int8_signed;
     specs[1].format = StateSpec::int8_unsigned;
+    specs[1].floor = options_.floor;
     return specs;
   }
   void step(Ctx& ctx, Param& param, const Tensor& g, const States& states) override {
@@ -27,7 +28,7 @@ class Adam8bit final : public Rule {
   }
   void finish(Ctx& ctx) override {
     plain_->finish(ctx);
-    ctx.ops.adam8bit(enlisted_, rule_, ctx.step);
+    ctx.ops.adam8bit(enlisted_, rule_, ctx.step, second_);
     enlisted_.clear();
   }
 
@@ -37,7 +38,7 @@ class Adam8bit final : public Rule {
     // A zero tensor plays the parameter: afterwards it is u times (1 - lr decay), as bitsandbytes decays last. With W
     // decayed first, W (1 - lr decay) + back(u) (1 - lr decay) is exactly "update, then decay".
     ctx.ops.fill(u, 0);
-    ctx.ops.adam8bit(u, g, m.value, v.value, m.absmax, v.absmax, rule_, param.group, ctx.step);
+    ctx.ops.adam8bit(u, g, m.value, v.value, m.absmax, v.absmax, rule_, param.group, ctx.step, second_);
     ctx.ops.weight_decay(param.value, param.group, ctx.step);
   }
   void after_update(Ctx& ctx, Param& param, const States& states) override {
@@ -47,6 +48,7 @@ class Adam8bit final : public Rule {
  private:
   const AdamRule rule_;
   const Adam8bitConfig options_;
+  const NeverZero second_ = options_.floor ? NeverZero::positive : NeverZero::none;
   const std::unique_ptr<Rule> plain_;
   std::vector<Adam8bitTensors> enlisted_;
 };

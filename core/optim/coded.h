@@ -25,7 +25,8 @@ inline void encode(Ops& ops, const ParamState& state, const Tensor& numbers) {
   if (state.spec.format == StateSpec::int4)
     ops.run(op::GroupQuantise{state.value, state.absmax, state.zero, numbers, group_codes(state.spec)});
   else
-    ops.quantise8bit(state.value, state.absmax, numbers, state.spec.format == StateSpec::int8_signed);
+    ops.quantise8bit(state.value, state.absmax, numbers, state.spec.format == StateSpec::int8_signed,
+                     state.spec.floor ? NeverZero::positive : NeverZero::none);
 }
 
 // A state as numbers: itself, or decoded into a temporary.

@@ -13,8 +13,10 @@ class CodedRule final : public Rule {
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     std::vector<StateSpec> specs = inner_->declare(param, gradient);
     for (StateSpec& spec : specs)
-      if (is_kept_in_8_bits(options_.which, param, spec.shape.count()))
+      if (is_kept_in_8_bits(options_.which, param, spec.shape.count())) {
         spec.format = options_.all_signed || is_first_moment(spec) ? StateSpec::int8_signed : StateSpec::int8_unsigned;
+        spec.floor = options_.which.floor && !is_first_moment(spec);
+      }
     return specs;
   }
 

@@ -97,6 +97,24 @@ TYPED_TEST(Quant, CodesSurviveARoundTrip) {
   }
 }
 
+TYPED_TEST(Quant, WhatMustNotBecomeZeroGetsTheCodeBeside) {
+  using T = TypeParam;
+  CpuOps ops(1);
+  const T x[] = {T(1), T(1e-9), T(-1e-9), T(0), T(0.5)};
+  for (const bool is_signed : {true, false}) {
+    const unsigned char zero = is_signed ? 127 : 0;
+    for (const NeverZero never : {NeverZero::none, NeverZero::negative, NeverZero::positive}) {
+      if (never == NeverZero::negative && !is_signed) continue;  // the map has no negative number
+      Bytes codes({5});
+      Array<float> absmax({1});
+      ops.quantise8bit(codes, absmax, Array<T>({5}, std::vector<T>(x, x + 5)), is_signed, never);
+      EXPECT_EQ(codes[1], zero + (never == NeverZero::positive)) << is_signed;
+      EXPECT_EQ(codes[2], zero - (never == NeverZero::negative)) << is_signed;
+      EXPECT_EQ(codes[3], zero);
+    }
+  }
+}
+
 TYPED_TEST(Quant, ABlockOfZerosStaysZero) {
   using T = TypeParam;
   CpuOps ops(1);
@@ -120,11 +138,31 @@ struct Adam8 {
       : w(uniform<T>({count}, 1)), m({count}), v({count}), max_m({(count + 255) / 256}), max_v({(count + 255) / 256}) {
     for (double& rate : step.learning_rate) rate = 0.01;
   }
-  void run(CpuOps& ops, const Array<T>& g, double eps = 1e-8) {
+  void run(CpuOps& ops, const Array<T>& g, double eps = 1e-8, NeverZero second = NeverZero::none) {
     ++step.optimizer_step;
-    ops.adam8bit(w, g, m, v, max_m, max_v, {AdamFlavour::bitsandbytes, 0.9, 0.999, eps}, ParamGroup::core, block_tensor(step));
+    ops.adam8bit(w, g, m, v, max_m, max_v, {AdamFlavour::bitsandbytes, 0.9, 0.999, eps}, ParamGroup::core, block_tensor(step), second);
   }
 };
+
+// An entry whose gradient is 1/5,000 of its block's largest, and then 0: v would be 0 and m is not.
+TYPED_TEST(Quant, AGradientThatVanishesMakesNoHugeStep) {
+  using T = TypeParam;
+  CpuOps ops(1);
+  const auto largest_step = [&](NeverZero second) {
+    Adam8<T> adam(256);
+    Array<T> g({256}, T(1));
+    double most = 0;
+    for (int step = 0; step < 20; ++step) {
+      g[3] = step == 0 ? T(2e-4) : T(0);
+      const T before = adam.w[3];
+      adam.run(ops, g, 1e-8, second);
+      most = std::max(most, std::abs(static_cast<double>(adam.w[3] - before)) / 0.01);  // in learning rates
+    }
+    return most;
+  };
+  EXPECT_GT(largest_step(NeverZero::none), 100) << "as published";
+  EXPECT_LT(largest_step(NeverZero::positive), 10);
+}
 
 TYPED_TEST(Quant, AdamsFirstUpdateIsTheSign) {
   using T = TypeParam;

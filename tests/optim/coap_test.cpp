@@ -59,9 +59,9 @@ struct CoapReplay {
     config.rule = by_adam ? "adam" : "adafactor";
     if (!coded) return by_adam ? config.make({.adam = adam()}) : config.make({.adafactor = adafactor()});
     std::unique_ptr<Rule> rule = by_adam ? make_adam_rule(AdamFlavour::huggingface, adam()) : make_adafactor_rule(adafactor());
-    return std::make_unique<Optimizer>(make_projected_rule(make_coded_rule(std::move(rule), {.which = {.min_size = 1}, .all_signed = true}),
-                                                           make_coap_projector(config),
-                                                           {.rank = config.rank, .gap = config.gap, .scale = config.scale}));
+    return std::make_unique<Optimizer>(
+        make_projected_rule(make_coded_rule(std::move(rule), {.which = {.min_size = 1, .floor = false}, .all_signed = true}),
+                            make_coap_projector(config), {.rank = config.rank, .gap = config.gap, .scale = config.scale}));
   }
 
   bool right() const { return m >= n; }

@@ -32,8 +32,9 @@ struct Replay {
     const std::vector<int64_t>& shape = file.entry("w0").shape;
     net.emplace(rig,
                 kind == "bnb8_adam"
-                    ? Adam8bitConfig{.min_size = 1}.make({.adam = adam})
-                    : galore_options().make({.adam = adam, .adam8bit = {.min_size = golden_setting<int64_t>(file, "min_8bit_size", 4096)}}),
+                    ? Adam8bitConfig{.min_size = 1, .floor = false}.make({.adam = adam})
+                    : galore_options().make(
+                          {.adam = adam, .adam8bit = {.min_size = golden_setting<int64_t>(file, "min_8bit_size", 4096), .floor = false}}),
                 [&](ParamSet& params) {
                   params.add("w", {shape[0], shape[1]}, ParamKind::weight, ParamGroup::rest, {});
                 });

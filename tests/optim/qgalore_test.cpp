@@ -84,7 +84,7 @@ struct QGaloreReplay {
   std::unique_ptr<Optimizer> optimizer() const {
     const auto betas = golden_setting<std::vector<double>>(file, "betas");
     const AdamConfig adam = {betas.at(0), betas.at(1), golden_setting<double>(file, "eps")};
-    return std::make_unique<Optimizer>(make_projected_rule(make_adam8bit_rule(adam, {.min_size = coded ? 1 : 1'000'000}),
+    return std::make_unique<Optimizer>(make_projected_rule(make_adam8bit_rule(adam, {.min_size = coded ? 1 : 1'000'000, .floor = false}),
                                                            make_qgalore_projector(options),
                                                            {.rank = golden_setting<int64_t>(file, "rank"),
                                                             .gap = golden_setting<int64_t>(file, "gap"),

@@ -63,6 +63,12 @@ void add_optimizers(std::vector<Case>& cases) {
         r.ops().dequantise8bit(r.out<T>({n}), r.in(codes(n, 7)), max, is_signed);
         r.ops().quantise8bit(r.out(codes(n, 9), 1), r.out<float>({blocks}), r.in(uniform<T>({n}, 8, is_signed ? -1 : 0)), is_signed);
         r.ops().quantise8bit(r.out(codes(n, 9), 0), r.out<float>({blocks}), r.in(Array<T>({n}, T(0))), is_signed);
+        for (const double small : {1e-9, -1e-9}) {
+          Array<T> x({n}, static_cast<T>(small));
+          x[0] = 1;
+          for (const NeverZero never : {NeverZero::none, NeverZero::negative, NeverZero::positive})
+            r.ops().quantise8bit(r.out(codes(n, 9), 0), r.out<float>({blocks}), r.in(x), is_signed, never);
+        }
       }
     });
     add_case(cases, "penalty_" + std::to_string(n), [n](Runner& r, auto type) {
@@ -128,7 +134,7 @@ void add_lists_and_sums(std::vector<Case>& cases) {
     }
     const Tensor step = r.scalars(some_scalars());
     r.ops().adam(all, {}, step);
-    r.ops().adam8bit(all8, {.flavour = AdamFlavour::bitsandbytes}, step);
+    r.ops().adam8bit(all8, {.flavour = AdamFlavour::bitsandbytes}, step, NeverZero::positive);
     r.ops().run(op::Sgd{plain, 0.3, step});
   });
   add_case(cases, "sum_of_many_squares", [](Runner& r, auto type) {
