@@ -63,7 +63,7 @@ struct AttentionForward {
 
   // Scores of the chunk from `begin` on become probabilities after dropout.
   template <class Group>
-  KERNEL void weigh(const Group& g, T* s, const T* most, const T* total, DropoutWords<T>& words, const Pair& pair, int n, int first,
+  KERNEL void weigh(const Group& g, T* s, const T* most, const T* total, DropoutDraws<T>& draws, const Pair& pair, int n, int first,
                     int begin, int columns) const {
     t.each_four(g, columns, [&](int row, int column) {
       const int i = first + row;
@@ -74,9 +74,9 @@ struct AttentionForward {
         T p = 0;
         if (i < n && j < n) {
           if (t.sees(i, j)) p = fast::exp(t.scale * four.v[l] - top) * share;
-          const int64_t at = t.word(pair, i, j);
+          const int64_t at = t.element(pair, i, j);
           if (probs) probs[at] = p;
-          p = words.apply(p, at);
+          p = draws.apply(p, at);
         }
         four.v[l] = p;
       }
@@ -106,11 +106,11 @@ struct AttentionForward {
       }
       join_parts(g, most, total, lse + pair.lse_at + first, n, first);
       g.sync();
-      DropoutWords<T> words(t.site);
+      DropoutDraws<T> draws(t.site);
       for (int begin = 0; begin < keys; begin += t.chunk) {
         const int columns = t.columns(begin, keys);
         if (keys > t.chunk) dots(g, s, tq, tiles, pair, begin, columns);  // a later chunk has overwritten these scores
-        weigh(g, s, most, total, words, pair, n, first, begin, columns);
+        weigh(g, s, most, total, draws, pair, n, first, begin, columns);
         t.accumulate_all(g, sum, s, tiles, v, t.values(pair), begin, columns);
       }
       t.store(g, out, sum, t.means(pair), first);
@@ -128,11 +128,11 @@ struct AttentionSaved {
   struct Entry {
     T p, dropped;
   };
-  KERNEL Entry entry(const AttentionTiles<T>& t, DropoutWords<T>& words, const Pair& pair, int i, int j, T dot, T lse_of_row) const {
+  KERNEL Entry entry(const AttentionTiles<T>& t, DropoutDraws<T>& draws, const Pair& pair, int i, int j, T dot, T lse_of_row) const {
     if (i >= pair.length || j >= pair.length || !t.sees(i, j)) return {};
-    const int64_t at = t.word(pair, i, j);
+    const int64_t at = t.element(pair, i, j);
     const T p = probs ? probs[at] : probability_again(t.scale * dot, lse_of_row);
-    return {p, words.apply(p, at)};
+    return {p, draws.apply(p, at)};
   }
 };
 
@@ -159,12 +159,12 @@ struct AttentionBackwardQ {
       t.dots(g, dp + at, td, tv, true);
       g.sync();
     }
-    DropoutWords<T> words(t.site);
+    DropoutDraws<T> draws(t.site);
     t.each_four(g, columns, [&](int row, int column) {
       const int at = row * t.score_ld() + column;
       Four<T>&p = four_at(s + at), &gradient = four_at(dp + at);
       for (int l = 0; l < 4; ++l) {
-        const auto entry = saved.entry(t, words, pair, first + row, begin + column + l, p.v[l], logs[row]);
+        const auto entry = saved.entry(t, draws, pair, first + row, begin + column + l, p.v[l], logs[row]);
         p.v[l] = entry.p;
         gradient.v[l] *= entry.dropped;
       }
@@ -236,7 +236,7 @@ struct AttentionBackwardKV {
       if (first >= n) return;
       t.load(g, tv, saved.v, t.values(first_of_values), first);
       t.clear(g, sum_v);
-      DropoutWords<T> words(t.site);
+      DropoutDraws<T> draws(t.site);
       const int queries = t.pairs.causal ? first : 0, tiles = ceil_div(n - queries, side), members = static_cast<int>(t.pairs.key_group());
       for (int64_t member = 0; member < t.pairs.value_group(); member += members) {
         const Pair first_of_keys = first_of_values.later(t.pairs, member);
@@ -260,7 +260,7 @@ struct AttentionBackwardKV {
             Four<T>&of_s = four_at(s + at), &of_dp = four_at(dp + at);
             const T log_of_row = logs[row], delta_of_row = deltas[row];
             for (int l = 0; l < 4; ++l) {
-              const auto entry = saved.entry(t, words, pair, query + row, first + column + l, of_s.v[l], log_of_row);
+              const auto entry = saved.entry(t, draws, pair, query + row, first + column + l, of_s.v[l], log_of_row);
               of_s.v[l] = t.scale * (entry.dropped * of_dp.v[l] - entry.p * delta_of_row);
               of_dp.v[l] = entry.dropped;
             }

@@ -42,7 +42,7 @@ struct Pair {
   int64_t head, start, length;
   int64_t at, key_at, mean_at, value_at;  // first element of the head's columns in Q, K, the means, V and their gradients
   int64_t lse_at;
-  int64_t rows_at, probs_at;  // first row and element of the pair in probs; the element is its first dropout word, too
+  int64_t rows_at, probs_at;  // first row and element of the pair in probs; the element is that of its dropout, too
 
   HD Pair(const Pairs& all, int64_t index)
       : head(index % all.heads),
@@ -243,7 +243,7 @@ struct AttentionTiles {
     for (int i = first; probs && computed < longest && i < first + side && i < longest; ++i)
       for (int64_t j = (i < n ? computed : 0) + g.thread(); j < longest; j += g.threads()) probs[pair.probs_at + i * longest + j] = 0;
   }
-  HD int64_t word(const Pair& pair, int i, int j) const { return pair.probs_at + i * pairs.longest + j; }
+  HD int64_t element(const Pair& pair, int i, int j) const { return pair.probs_at + i * pairs.longest + j; }
 };
 
 }  // namespace comera::gpu

@@ -117,29 +117,25 @@ struct DropoutSite {
   HD Philox stream() const { return on() ? Philox{step->seed, static_cast<uint32_t>(step->step), site} : Philox{}; }
 };
 
-// Mask factors for a thread that visits neighbours in order: one Philox draw gives four.
+// Mask factors for a thread that visits neighbours in order: one Philox draw gives eight.
 template <class T>
-class DropoutWords {
+class DropoutDraws {
  public:
-  HD explicit DropoutWords(const DropoutSite<T>& site) : site_(site), stream_(site.stream()), before_(site.before()) {}
+  HD explicit DropoutDraws(const DropoutSite<T>& site) : site_(site), stream_(site.stream()), before_(site.before()) {}
   // x times the factor of element `index`.
   HD T apply(T x, int64_t index) {
     if (!site_.on()) return x;
     const uint64_t at = before_ + static_cast<uint64_t>(index);
-    if (at >> 2 != block_) drawn_ = stream_.draw(block_ = at >> 2);
-    return site_.mask.apply(x, drawn_.word(at));
+    if (at >> 3 != block_) drawn_ = stream_.draw(block_ = at >> 3);
+    return site_.mask.apply(x, drawn_.half(at));
   }
   // Bit l: whether element index + l is kept, l < 4. One draw where they share it, else two.
   HD uint32_t keeps(int64_t index) const {
     if (!site_.on()) return 15;
     const uint64_t at = before_ + static_cast<uint64_t>(index);
-    const Philox::Block first = stream_.draw(at >> 2);
-    uint32_t bits = 0;
-    for (int l = 0; l < 4; ++l) bits |= site_.mask.keeps(first.v[l]) ? 1u << l : 0u;
-    if (at % 4 == 0) return bits;
-    const Philox::Block second = stream_.draw((at >> 2) + 1);
-    for (int l = 0; l < 4; ++l) bits |= site_.mask.keeps(second.v[l]) ? 16u << l : 0u;
-    return bits >> at % 4 & 15;
+    const uint32_t first = kept_of(stream_.draw(at >> 3));
+    if (at % 8 <= 4) return first >> at % 8 & 15;
+    return (first | kept_of(stream_.draw((at >> 3) + 1)) << 8) >> at % 8 & 15;
   }
   // Multiplies elements index to index + 3 by their factors.
   template <class Four>
@@ -152,9 +148,16 @@ class DropoutWords {
   HD T apply(T x, uint32_t keeps, int l) const { return site_.on() ? x * (keeps >> l & 1 ? site_.mask.scale : T(0)) : x; }
 
  private:
+  HD uint32_t kept_of(const Philox::Block& drawn) const {
+    uint32_t bits = 0;
+    for (int w = 0; w < 4; ++w)
+      bits |= (site_.mask.keeps(drawn.v[w] & 0xffffu) ? 1u << 2 * w : 0u) | (site_.mask.keeps(drawn.v[w] >> 16) ? 2u << 2 * w : 0u);
+    return bits;
+  }
+
   const DropoutSite<T>& site_;
   const Philox stream_;
-  const uint64_t before_;  // words of earlier parts
+  const uint64_t before_;  // elements of earlier parts
   uint64_t block_ = ~uint64_t{0};
   Philox::Block drawn_ = {};
 };

@@ -19,7 +19,7 @@ struct NormForward {
   DropoutSite<T> site, after;
   // sum = x + branch after dropout, of the row that begins at `first`.
   template <class Group>
-  KERNEL void add_branch(Group& g, const DropoutWords<T>& words, int64_t first, Four<T> (&kept)[kHeld]) const {
+  KERNEL void add_branch(Group& g, const DropoutDraws<T>& draws, int64_t first, Four<T> (&kept)[kHeld]) const {
     const int64_t held = whole ? columns : 0;
     Four<T> more[kHeld];
     each_held<kHeld>(g, held, [&](int s, int64_t j) { more[s] = four_at(branch + first + j); });
@@ -27,24 +27,24 @@ struct NormForward {
     if (site.on())
       for (int s = 0; s < kHeld; ++s) {
         const int64_t j = 4 * (g.thread() + int64_t{s} * g.threads());
-        if (j < held) keeps |= words.keeps(first + j) << 4 * s;
+        if (j < held) keeps |= draws.keeps(first + j) << 4 * s;
       }
     each_held<kHeld>(g, held, [&](int s, int64_t j) {
-      for (int l = 0; l < 4; ++l) kept[s].v[l] += words.apply(more[s].v[l], keeps >> 4 * s, l);
+      for (int l = 0; l < 4; ++l) kept[s].v[l] += draws.apply(more[s].v[l], keeps >> 4 * s, l);
       store_four(sum + first + j, kept[s]);
     });
     each_further(g, whole ? kHeld : 0, columns, [&](int64_t j) {
       Four<T> a = read_four(x + first, j, columns, whole);
       const Four<T> b = read_four(branch + first, j, columns, whole);
-      const uint32_t bits = words.keeps(first + j);
-      for (int l = 0; l < 4; ++l) a.v[l] += words.apply(b.v[l], bits, l);
+      const uint32_t bits = draws.keeps(first + j);
+      for (int l = 0; l < 4; ++l) a.v[l] += draws.apply(b.v[l], bits, l);
       write_four(sum + first, j, columns, whole, a);
     });
   }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const DropoutWords<T> words(site);
+    const DropoutDraws<T> draws(site);
     const T count = static_cast<T>(columns);
     const int64_t held = whole ? columns : 0;
     const int skipped = whole ? kHeld : 0;
@@ -53,7 +53,7 @@ struct NormForward {
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
       const int64_t first = row * columns;
       each_held<kHeld>(g, held, [&](int s, int64_t j) { kept[s] = four_at(x + first + j); });
-      if (branch) add_branch(g, words, first, kept);
+      if (branch) add_branch(g, draws, first, kept);
       // Each thread reads only entries that it wrote.
       const T* in = branch ? sum + first : x + first;
       T part = 0;
@@ -77,7 +77,7 @@ struct NormForward {
       const auto write = [&](Four<T> a, int64_t j, bool four) {
         const Four<T> by = read_four(gamma, j, columns, four), to = centred ? read_four(beta, j, columns, four) : Four<T>{};
         for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average) * inverse * by.v[l] + to.v[l];
-        if (after.on()) DropoutWords<T>(after).apply_four(a, first + j);  // few norms have it, so it holds no registers
+        if (after.on()) DropoutDraws<T>(after).apply_four(a, first + j);  // few norms have it, so it holds no registers
         write_four(y + first, j, columns, four, a);
       };
       each_held<kHeld>(g, held, [&](int s, int64_t j) { write(kept[s], j, true); });
@@ -105,7 +105,7 @@ struct NormBackward {
   DropoutSite<T> site;
   // dsum and dbranch of a row, from d = dy gamma and the normalised x of the entries held, and the row's means of d and of d xhat.
   template <class Group>
-  KERNEL void write_row(Group& g, const DropoutWords<T>& words, int64_t row, const Four<T> (&d)[kHeld], const Four<T> (&xhat)[kHeld],
+  KERNEL void write_row(Group& g, const DropoutDraws<T>& draws, int64_t row, const Four<T> (&d)[kHeld], const Four<T> (&xhat)[kHeld],
                         T g_mean, T gx_mean) const {
     const int64_t first = row * columns;
     const T average = centred ? mean[row] : T(0), inverse = rstd[row];
@@ -114,8 +114,8 @@ struct NormBackward {
       for (int l = 0; l < 4; ++l) out.v[l] = inverse * (a.v[l] - g_mean - b.v[l] * gx_mean);
       write_four(dsum + first, j, columns, four, out);
       if (!dbranch) return;
-      const uint32_t bits = words.keeps(first + j);
-      for (int l = 0; l < 4; ++l) out.v[l] = words.apply(out.v[l], bits, l);
+      const uint32_t bits = draws.keeps(first + j);
+      for (int l = 0; l < 4; ++l) out.v[l] = draws.apply(out.v[l], bits, l);
       write_four(dbranch + first, j, columns, four, out);
     };
     each_held<kHeld>(g, whole ? columns : 0, [&](int s, int64_t j) { write(d[s], xhat[s], j, true); });
@@ -132,7 +132,7 @@ struct NormBackward {
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const DropoutWords<T> words(site);
+    const DropoutDraws<T> draws(site);
     const T count = static_cast<T>(columns);
     const int64_t held = whole ? columns : 0;
     const int skipped = whole ? kHeld : 0;
@@ -175,7 +175,7 @@ struct NormBackward {
           if (centred) write_four(dbeta, j, columns, whole, to_beta);
         });
         part = g.reduce(part, Sum{});
-        write_row(g, words, row, d, xhat, centred ? part.a / count : T(0), part.b / count);
+        write_row(g, draws, row, d, xhat, centred ? part.a / count : T(0), part.b / count);
       }
       each_held<kHeld>(g, held, [&](int s, int64_t j) {
         store_four(dgamma + j, of_gamma[s]);

@@ -133,9 +133,9 @@ struct DropoutFours {
   bool whole;  // of_fours()
   DropoutSite<T> site;
   KERNEL void operator()(int64_t four) const {
-    DropoutWords<T> words(site);
+    DropoutDraws<T> draws(site);
     Four<T> a = read_four(x, 4 * four, count, whole);
-    for (int l = 0; l < 4; ++l) a.v[l] = words.apply(a.v[l], 4 * four + l);
+    for (int l = 0; l < 4; ++l) a.v[l] = draws.apply(a.v[l], 4 * four + l);
     write_four(y, 4 * four, count, whole, a);
   }
 };

@@ -91,7 +91,7 @@ struct StripForward : StripTiles<kWidth> {
     constexpr int kSide = Tiles::kSide, kLine = Tiles::kLine;
     const auto& t = this->t;
     float *tq = g.template shared<float>(), *tk = tq + Tiles::kTile, *tv = tk + Tiles::kTile;
-    const DropoutWords<float> words(t.site);
+    const DropoutDraws<float> draws(t.site);
     t.each_item(g, [&](const Pair& pair, int n, int first) {
       t.clear_unused(g, probs, pair, n, first);
       if (first >= n) return;
@@ -115,8 +115,8 @@ struct StripForward : StripTiles<kWidth> {
         });
         s.fold(mass, Sum{}, [](float x, int) { return x; });
         s.each_four([&](int row, int column, int, Four<float>& four) {
-          const uint32_t keeps = words.keeps(pair.probs_at + (first + row) * longest + begin + column);
-          for (int l = 0; l < 4; ++l) four.v[l] = tf32_of(words.apply(four.v[l], keeps, l));
+          const uint32_t keeps = draws.keeps(pair.probs_at + (first + row) * longest + begin + column);
+          for (int l = 0; l < 4; ++l) four.v[l] = tf32_of(draws.apply(four.v[l], keeps, l));
         });
         sum.each_four([&](int, int, int slot, Four<float>& four) {
           for (float& x : four.v) x *= factor[slot];
@@ -161,7 +161,7 @@ struct StripBackwardQ : StripTiles<kWidth> {
   static int64_t shared_count() { return 2 * Tiles::kTile + 2 * kKeys * Tiles::kLine; }
 
   // Scores of row i and keys from j on become probabilities, gradients of those after dropout d; what dropout keeps is written.
-  KERNEL void weigh(const DropoutWords<float>& words, const Pair& pair, int n, int i, int j, bool all, float log, Four<float>& four,
+  KERNEL void weigh(const DropoutDraws<float>& draws, const Pair& pair, int n, int i, int j, bool all, float log, Four<float>& four,
                     Four<float>& gradient) const {
     const int64_t longest = this->t.pairs.longest, at = pair.probs_at + i * longest;
     if (saved.probs) {
@@ -171,9 +171,9 @@ struct StripBackwardQ : StripTiles<kWidth> {
     }
     for (int l = 0; l < 4; ++l)
       if (!all && (i >= n || j + l >= n || !this->t.sees(i, j + l))) four.v[l] = 0;
-    const uint32_t bits = words.keeps(at + j);
+    const uint32_t bits = draws.keeps(at + j);
     if (keeps && i < n && j < longest) keeps[(pair.rows_at + i) * fours_of(longest) + j / 4] = static_cast<uint8_t>(bits);
-    for (int l = 0; l < 4; ++l) gradient.v[l] *= words.apply(four.v[l], bits, l);
+    for (int l = 0; l < 4; ++l) gradient.v[l] *= draws.apply(four.v[l], bits, l);
   }
 
   template <class Group>
@@ -181,7 +181,7 @@ struct StripBackwardQ : StripTiles<kWidth> {
     constexpr int kSide = Tiles::kSide, kLine = Tiles::kLine;
     const auto& t = this->t;
     float *tq = g.template shared<float>(), *td = tq + Tiles::kTile, *tk = td + Tiles::kTile, *tv = tk + kKeys * kLine;
-    const DropoutWords<float> words(t.site);
+    const DropoutDraws<float> draws(t.site);
     t.each_item(g, [&](const Pair& pair, int n, int first) {
       if (first >= n) return;
       const int keys = t.seen(first, n);
@@ -203,7 +203,7 @@ struct StripBackwardQ : StripTiles<kWidth> {
         d.template dots<kWidth, kLine>(td, tv);
         const bool all = this->all_seen(first, kSide, begin, kKeys, n);
         p.each_four([&](int row, int column, int slot, Four<float>& four,
-                        Four<float>& gradient) { weigh(words, pair, n, first + row, begin + column, all, logs[slot], four, gradient); },
+                        Four<float>& gradient) { weigh(draws, pair, n, first + row, begin + column, all, logs[slot], four, gradient); },
                     d);
         d.fold(deltas, Sum{}, [](float x, int) { return x; });
         p.each_four(
@@ -248,7 +248,7 @@ struct StripBackwardKV : StripTiles<kWidth> {
     const auto& t = this->t;
     float *tk = g.template shared<float>(), *tv = tk + Tiles::kTile, *tq = tv + Tiles::kTile, *td = tq + kQueries * kLine;
     float *logs = td + kQueries * kLine, *deltas = logs + kQueries;
-    const DropoutWords<float> words(t.site);
+    const DropoutDraws<float> draws(t.site);
     t.each_item(g, [&](const Pair& first_of_values, int n, int first) {
       if (first >= n) return;
       this->template load<kSide>(g, tv, saved.v, t.values(first_of_values), first);
@@ -286,7 +286,7 @@ struct StripBackwardKV : StripTiles<kWidth> {
                     of_pair[l] = saved.probs ? saved.probs[at + l] : limited_probability(exp_of_score(t.scale * of_pair[l] - logs[column]));
                 uint32_t bits = 3;
                 if (keeps && i < n && j < longest) bits = keeps[(pair.rows_at + i) * fours_of(longest) + j / 4] >> (j & 2);
-                const float dropped[2] = {words.apply(of_pair[0], bits, 0), words.apply(of_pair[1], bits, 1)};
+                const float dropped[2] = {draws.apply(of_pair[0], bits, 0), draws.apply(of_pair[1], bits, 1)};
                 above = tf32_of(t.scale * (dropped[0] * gradient_above - of_pair[0] * deltas[column]));
                 below = tf32_of(t.scale * (dropped[1] * gradient_below - of_pair[1] * deltas[column]));
                 gradient_above = tf32_of(dropped[0]);

@@ -134,7 +134,7 @@ struct ThinNormForward : ThinNorm<kThin, 0, false> {
     using Strip = typename Group::template Strip<kChunk, false>;
     using Rows = typename Group::Rows;
     const WarpOf<Group> warp{g};
-    const DropoutWords<float> words(site);
+    const DropoutDraws<float> draws(site);
     for (int64_t tile = g.block(); tile < this->tiles(); tile += g.blocks()) {
       const int64_t first = tile * kRows;
       Held<Strip, kHeld> held(warp, kRows);
@@ -146,8 +146,8 @@ struct ThinNormForward : ThinNorm<kThin, 0, false> {
           if (first + row >= rows) return;
           const int64_t index = (first + row) * columns + column + at;
           const Four<float> from = input(first + row, column + at);
-          const uint32_t bits = words.keeps(index);
-          for (int l = 0; l < 4; ++l) a.v[l] = from.v[l] + words.apply(a.v[l], bits, l);
+          const uint32_t bits = draws.keeps(index);
+          for (int l = 0; l < 4; ++l) a.v[l] = from.v[l] + draws.apply(a.v[l], bits, l);
           if (sum) store_four(sum + index, a);
         });
         Rows own(warp, kRows, 0), apart(warp, kRows, 0);
@@ -190,7 +190,7 @@ struct ThinNormForward : ThinNorm<kThin, 0, false> {
           if (first + row >= rows) return;
           const Four<float> by = four_at(gamma + column + at), to = centred ? four_at(beta + column + at) : Four<float>{};
           for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average[slot]) * inverse[slot] * by.v[l] + to.v[l];
-          if (after.on()) DropoutWords<float>(after).apply_four(a, (first + row) * columns + column + at);
+          if (after.on()) DropoutDraws<float>(after).apply_four(a, (first + row) * columns + column + at);
           store_four(y + (first + row) * columns + column + at, a);
         });
       });
@@ -229,17 +229,17 @@ struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const DropoutWords<float> words(site);
+    const DropoutDraws<float> draws(site);
     for (int64_t piece = g.block(); piece < pieces; piece += g.blocks()) {
       const Range range = Range{0, this->tiles()}.piece(piece, pieces);
-      for (int64_t tile = range.begin; tile < range.end; ++tile) one_tile(g, words, tile * kRows, piece, tile > range.begin);
+      for (int64_t tile = range.begin; tile < range.end; ++tile) one_tile(g, draws, tile * kRows, piece, tile > range.begin);
     }
   }
 
  private:
   // Of the rows from `first` on; `more`: others of the piece were done before.
   template <class Group>
-  KERNEL void one_tile(Group& g, const DropoutWords<float>& words, int64_t first, int64_t piece, bool more) const {
+  KERNEL void one_tile(Group& g, const DropoutDraws<float>& draws, int64_t first, int64_t piece, bool more) const {
     using Strip = typename Group::template Strip<kChunk, false>;
     using Out = typename Group::template Strip<kOut, false>;
     using Rows = typename Group::Rows;
@@ -260,7 +260,7 @@ struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
               d.v[l] += other.v[l];
               z.v[l] = (a.v[l] - average) * inverse;
             }
-            if (after.on()) DropoutWords<float>(after).apply_four(d, index);
+            if (after.on()) DropoutDraws<float>(after).apply_four(d, index);
           },
           xhat);
       Strip scaled(warp, kRows);
@@ -319,7 +319,7 @@ struct ThinNormBackward : ThinNorm<kThin, kOut, true> {
               for (int l = 0; l < 4; ++l) d.v[l] = inverse * (d.v[l] * by.v[l] - of_gradient[slot] - z.v[l] * of_both[slot]);
               store_four(dsum + index, d);
               if (!dbranch) return;
-              words.apply_four(d, index);
+              draws.apply_four(d, index);
               store_four(dbranch + index, d);
               for (float& e : d.v) e = tf32_of(e);
             },

@@ -16,6 +16,7 @@ struct Philox {
   struct Block {
     uint32_t v[4];
     HD uint32_t word(uint64_t i) const { return i & 2 ? (i & 1 ? v[3] : v[2]) : (i & 1 ? v[1] : v[0]); }  // i % 4
+    HD uint32_t half(uint64_t i) const { return word(i >> 1) >> (i & 1 ? 16 : 0) & 0xffffu; }             // i % 8, 16 bits, the lower first
   };
 
   // Four independent 32-bit words for counter `block`.
@@ -45,6 +46,8 @@ struct Philox {
 
   // Word `index` of the stream: word index%4 of block index/4.
   HD uint32_t word(uint64_t index) const { return draw(index >> 2).word(index); }
+  // Half `index` of the stream: 16 bits of word index/2.
+  HD uint32_t half(uint64_t index) const { return draw(index >> 3).half(index); }
 };
 
 // A 32-bit word as a uniform in (0, 1]; never 0, so its logarithm is finite.

@@ -54,8 +54,8 @@ struct Pair {
   int64_t at, key_at, mean_at, value_at;  // of Q, K, the means, V and theirs: first element of the head's columns
   int64_t lse_at;
   int64_t probs_at;    // first element of the pair in probs
-  uint64_t word;       // dropout word of probability (0, 0)
-  uint64_t row_words;  // words from row to row
+  uint64_t draw;       // of probability (0, 0), for dropout
+  uint64_t row_draws;  // from row to row
 
   Pair(const Layout& l, int64_t index)
       : sequence(index / l.heads),
@@ -68,8 +68,8 @@ struct Pair {
         value_at(start * l.value_step + head / l.value_group * l.value_width),
         lse_at(head * l.tokens + start),
         probs_at(index * l.longest * l.longest),
-        word(static_cast<uint64_t>(probs_at)),
-        row_words(static_cast<uint64_t>(l.longest)) {}
+        draw(static_cast<uint64_t>(probs_at)),
+        row_draws(static_cast<uint64_t>(l.longest)) {}
 };
 
 // Products of the columns of keys and of values, and a thread's memory of both.
@@ -190,7 +190,7 @@ void CpuOps::body(const op::AttentionForward& args) {
         logs[pair.lse_at + i] = softmax(p + i * ldp, seen);
         std::fill(p + i * ldp + seen, p + i * ldp + n, T(0));
         if (site.on())
-          site.apply(kept ? buffer + i * l.ld : p + i * ldp, p + i * ldp, pair.word + static_cast<uint64_t>(i) * pair.row_words, n);
+          site.apply(kept ? buffer + i * l.ld : p + i * ldp, p + i * ldp, pair.draw + static_cast<uint64_t>(i) * pair.row_draws, n);
       }
       products.values.along(to + pair.mean_at, l.mean_step, n, used, ld_used, false, pv + pair.value_at, l.value_step, false,
                             memory.values);
@@ -223,7 +223,7 @@ void CpuOps::body(const op::AttentionBackward& args) {
         const T* row = p + i * ldp;
         T *pd = dropped + i * ld, *slope = dp + i * ld;
         if (site.on())
-          site.apply(pd, row, pair.word + static_cast<uint64_t>(i) * pair.row_words, seen);
+          site.apply(pd, row, pair.draw + static_cast<uint64_t>(i) * pair.row_draws, seen);
         else
           std::copy(row, row + seen, pd);
         softmax_backward(seen, pd, row, slope, scale);

@@ -39,26 +39,26 @@ class DropoutSite {
     return DropoutMask<T>(probability_);
   }
 
-  // Calls body(offset, count, words) in pieces that cover [0, count): words[i] belongs to element first + offset + i.
+  // Calls body(offset, count, draws) in pieces that cover [0, count): draws[i] belongs to element first + offset + i.
   template <class Body>
-  void each_words(uint64_t first, int64_t count, const Body& body) const {
-    constexpr int64_t kWords = 1024;
-    alignas(64) uint32_t buffer[philox_room(kWords)];
-    for (int64_t done = 0; done < count; done += kWords) {
-      const int64_t now = std::min(kWords, count - done);
-      body(done, now, philox_words(stream_, before_ + first + static_cast<uint64_t>(done), now, buffer));
+  void each_draws(uint64_t first, int64_t count, const Body& body) const {
+    constexpr int64_t kDraws = 2048;
+    alignas(64) uint16_t buffer[philox_halves_room(kDraws)];
+    for (int64_t done = 0; done < count; done += kDraws) {
+      const int64_t now = std::min(kDraws, count - done);
+      body(done, now, philox_halves(stream_, before_ + first + static_cast<uint64_t>(done), now, buffer));
     }
   }
 
   // y[i] = x[i] * factor of element first + i. y may be x.
   template <class T>
   void apply(T* y, const T* x, uint64_t first, int64_t count) const {
-    each_words(first, count, [&](int64_t offset, int64_t now, const uint32_t* words) {
+    each_draws(first, count, [&](int64_t offset, int64_t now, const uint16_t* draws) {
       const DropoutMask<T> mask = this->mask<T>();  // here, where it lives in registers: a store to y cannot change it
       T* to = y + offset;
       const T* from = x + offset;
 #pragma GCC ivdep
-      for (int64_t i = 0; i < now; ++i) to[i] = mask.apply(from[i], words[i]);
+      for (int64_t i = 0; i < now; ++i) to[i] = mask.apply(from[i], draws[i]);
     });
   }
 
@@ -66,7 +66,7 @@ class DropoutSite {
   bool on_;
   double probability_;
   Philox stream_;
-  uint64_t before_ = 0;  // words of earlier parts
+  uint64_t before_ = 0;  // elements of earlier parts
 };
 
 }  // namespace comera

@@ -20,12 +20,12 @@ void add_branch(const DropoutSite& site, uint64_t first, int64_t columns, T* sum
     for (int64_t j = 0; j < columns; ++j) sum[j] = x[j] + branch[j];
     return;
   }
-  site.each_words(first, columns, [&](int64_t offset, int64_t count, const uint32_t* words) {
+  site.each_draws(first, columns, [&](int64_t offset, int64_t count, const uint16_t* draws) {
     const DropoutMask<T> mask = site.mask<T>();
     T* to = sum + offset;
     const T *a = x + offset, *b = branch + offset;
 #pragma GCC ivdep
-    for (int64_t j = 0; j < count; ++j) to[j] = a[j] + mask.apply(b[j], words[j]);
+    for (int64_t j = 0; j < count; ++j) to[j] = a[j] + mask.apply(b[j], draws[j]);
   });
 }
 

@@ -1,6 +1,7 @@
 // Many words of a Philox stream at once. The lanes of a vector are consecutive counters; each state word sits in
 // the low half of a 64-bit lane, where the 32 x 32 -> 64 bit product of a round finds its operands without shuffles.
 #pragma once
+#include <bit>
 #include <cstdint>
 
 #include "core/base/rng.h"
@@ -85,9 +86,21 @@ constexpr int64_t philox_room(int64_t count) { return round_up(count + 3, kPhilo
 inline const uint32_t* philox_words(const Philox& stream, uint64_t first, int64_t count, uint32_t* out) {
   const int64_t skip = static_cast<int64_t>(first & 3);
   uint64_t block = first >> 2;
-  for (int64_t done = 0; done < count + skip; done += kPhiloxGroup, block += kPhiloxGroup / 4)
+  int64_t done = 0;
+  for (; done + kPhiloxGroup / 2 < count + skip; done += kPhiloxGroup, block += kPhiloxGroup / 4)
     philox_detail::draw<4>(stream, block, out + done);
+  if (done < count + skip) philox_detail::draw<2>(stream, block, out + done);
   return out + skip;
+}
+
+// The same of halves: out[i] = stream.half(first + i). `out` has room for philox_halves_room(count).
+constexpr int64_t philox_halves_room(int64_t count) { return 2 * philox_room(count / 2 + 1); }
+
+inline const uint16_t* philox_halves(const Philox& stream, uint64_t first, int64_t count, uint16_t* out) {
+  static_assert(std::endian::native == std::endian::little, "a word's lower half comes first");
+  uint32_t* const words = reinterpret_cast<uint32_t*>(out);  // written by copies of bytes
+  const auto skip = static_cast<int64_t>(first & 1);
+  return reinterpret_cast<const uint16_t*>(philox_words(stream, first >> 1, ceil_div(count + skip, int64_t{2}), words)) + skip;
 }
 
 }  // namespace comera

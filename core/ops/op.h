@@ -76,7 +76,7 @@ class Items {
 
 struct Dropout {
   double probability = 0;  // 0 = off
-  uint32_t site = 0;       // Philox site; the mask of element i is word i of (seed, step, site): recomputed, never stored
+  uint32_t site = 0;       // Philox site; the mask of element i is half i of (seed, step, site), 16 bits: recomputed, never stored
 };
 
 // Sequences in a flat run of tokens (see Batch): starts (S), lengths (S).

@@ -115,23 +115,22 @@ void by_kind(Activation kind, const Body& body) {
 
 // ---- dropout ----------------------------------------------------------------------------------------------------
 
-// Keeps an element when uniform_half(word) >= probability. The comparison is made on the word itself: a uniform is
-// the word's upper 24 bits / 2^24, so it is exact. T is the type of the elements.
+// Keeps an element when its draw, 16 random bits, is at least the threshold: p is rounded to a multiple of 2^-16, and the scale is that of
+// the rounded one, so the mean is kept. T is the type of the elements.
 template <class T>
 struct DropoutMask {
   uint32_t threshold = 0;
   T scale = 1;  // of what is kept: 1 / (1 - p)
 
-  explicit DropoutMask(double probability) : scale(static_cast<T>(1.0 / (1.0 - probability))) {
-    const double steps = std::ceil(probability * 16777216.0);
-    if (steps < 16777216.0)
-      threshold = static_cast<uint32_t>(steps) << 8;
-    else
-      scale = 0;  // so near 1 that no word is kept
+  explicit DropoutMask(double probability) : threshold(static_cast<uint32_t>(std::lround(probability * kDraws))) {
+    scale = threshold < kDraws ? static_cast<T>(kDraws / (kDraws - threshold)) : T(0);
   }
-  HD bool keeps(uint32_t word) const { return word >= threshold; }
+  HD bool keeps(uint32_t draw) const { return draw >= threshold; }
   // Multiplied, not selected, so that a NaN or infinity is seen even where it is dropped.
-  HD T apply(T x, uint32_t word) const { return x * (keeps(word) ? scale : T(0)); }
+  HD T apply(T x, uint32_t draw) const { return x * (keeps(draw) ? scale : T(0)); }
+
+ private:
+  static constexpr double kDraws = 65536;
 };
 
 // ---- random numbers ---------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ TEST(Philox, KnownAnswers) {
 TEST(Philox, WordIsTheBlockElementAndSitesDiffer) {
   const Philox a{11, 3, 5}, b{11, 3, 6}, c{11, 4, 5};
   for (uint64_t i = 0; i < 9; ++i) EXPECT_EQ(a.word(i), a.draw(i / 4).v[i % 4]);
+  for (uint64_t i = 0; i < 18; ++i) EXPECT_EQ(a.half(i), i % 2 ? a.word(i / 2) >> 16 : a.word(i / 2) & 0xffffu);
   EXPECT_NE(a.word(0), b.word(0));
   EXPECT_NE(a.word(0), c.word(0));
 }

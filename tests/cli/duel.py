@@ -151,7 +151,7 @@ class Duel(CliTest):
         # Bonds of this net fall so far that another order of contraction becomes the fastest, which takes more.
         cut = json.loads(json.dumps(CONFIG))
         cut["model"]["mlp"]["hidden"] = [32, 16]
-        cut["method"] = {"comera": {"late_after": 30, "target": 0.3, "prune_every": 10, "prune_dead_share": 0.05}}
+        cut["method"] = {"comera": {"late_after": 10, "target": 0.3, "prune_every": 10, "prune_dead_share": 0.05}}
         cut["train"].update(batch=32, steps=80, lr_rank=5e-2)
         path = self.folder / "cut.json"
         path.write_text(json.dumps(cut))

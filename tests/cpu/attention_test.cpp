@@ -82,10 +82,7 @@ struct Attention {
                            block_tensor(scalars));
   }
   double factor(int64_t s, int64_t h, int64_t i, int64_t j) const {
-    if (c.dropout == 0) return 1;
-    const Philox stream{11, 6, 3};
-    const auto word = static_cast<uint64_t>(((s * c.heads + h) * c.longest + i) * c.longest + j);
-    return static_cast<double>(uniform_half(stream.word(word))) >= c.dropout ? 1 / (1 - c.dropout) : 0;
+    return dropout_factor({11, 6, 3}, ((s * c.heads + h) * c.longest + i) * c.longest + j, c.dropout);
   }
 };
 

@@ -34,7 +34,8 @@ double worst_error(const Fast& fast, const True& exact) {
   for (size_t i = 0; i < x.size(); ++i) y[i] = fast(x[i]);  // a plain loop: the vectorised form is what is tested
   double worst = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    const double want = exact(static_cast<double>(x[i])), size = std::max(std::fabs(want), static_cast<double>(std::numeric_limits<float>::min()));
+    const double want = exact(static_cast<double>(x[i])),
+                 size = std::max(std::fabs(want), static_cast<double>(std::numeric_limits<float>::min()));
     if (std::fabs(want) > std::numeric_limits<float>::max()) {
       EXPECT_TRUE(std::isinf(y[i])) << x[i];
       continue;
@@ -89,22 +90,20 @@ TEST(FastMath, Gelu) {
   EXPECT_TRUE(std::isnan(Relu::backward(kNaN, -1.0f)));
 }
 
-TEST(DropoutMask, IsTheComparisonOfUniforms) {
-  for (double p : {0.0, 1e-9, 0.1, 0.25, 0.5, 1.0 / 3, 0.9, 0.999999}) {
-    const DropoutMask<float> mask(p);
-    const Philox stream{5, 1, 2};
-    for (uint64_t i = 0; i < 20000; ++i) {
-      const uint32_t word = stream.word(i);
-      ASSERT_EQ(mask.keeps(word), static_cast<double>(uniform_half(word)) >= p) << p << " " << word;
+TEST(DropoutMask, KeepsTheMeanAtEveryProbability) {
+  for (double p : {0.0, 1e-9, 1.0 / 65536, 0.1, 0.25, 0.5, 1.0 / 3, 0.9, 0.9999}) {
+    const DropoutMask<double> mask(p);
+    int64_t kept = 0;
+    double sum = 0;
+    for (uint32_t draw = 0; draw < 65536; ++draw) {
+      kept += mask.keeps(draw);
+      sum += mask.apply(1.0, draw);
     }
-    // and around the threshold
-    for (int64_t d = -600; d <= 600; ++d) {
-      const int64_t near = static_cast<int64_t>(p * 4294967296.0) + d;
-      if (near < 0 || near > 0xffffffffll) continue;
-      const auto word = static_cast<uint32_t>(near);
-      ASSERT_EQ(mask.keeps(word), static_cast<double>(uniform_half(word)) >= p) << p << " " << word;
-    }
+    EXPECT_NEAR(static_cast<double>(kept) / 65536, 1 - p, 0.5 / 65536) << p;
+    EXPECT_NEAR(sum / 65536, 1, 1e-12) << p;
   }
+  const DropoutMask<float> all(0.9999999);
+  for (uint32_t draw : {0u, 65535u}) EXPECT_EQ(all.apply(1.0f, draw), 0.0f);
   EXPECT_TRUE(std::isnan(DropoutMask<float>(0.5).apply(kNaN, 0)));
 }
 

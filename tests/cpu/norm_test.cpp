@@ -128,12 +128,7 @@ struct Norm {
     return v * factor(after, i);
   }
   Tensor some(Array<T>& values) { return c.rms ? Tensor() : Tensor(values); }  // an RMS norm has no mean and no shift
-  static double factor(Dropout dropout, int64_t i) {
-    if (dropout.probability == 0) return 1;
-    const Philox stream{4, 2, dropout.site};
-    return static_cast<double>(uniform_half(stream.word(static_cast<uint64_t>(i)))) >= dropout.probability ? 1 / (1 - dropout.probability)
-                                                                                                           : 0;
-  }
+  static double factor(Dropout dropout, int64_t i) { return dropout_factor({4, 2, dropout.site}, i, dropout.probability); }
   double factor(int64_t i) const { return factor(dropout, i); }
 };
 

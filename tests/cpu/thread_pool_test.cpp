@@ -98,11 +98,14 @@ TEST(ThreadPool, ScratchOnlyGrows) {
 TEST(PhiloxWords, AreTheStreamsWords) {
   for (uint64_t seed : {0ull, 0x123456789abcdefull})
     for (uint64_t first : {0ull, 1ull, 2ull, 3ull, 4ull, 4095ull, (1ull << 34) - 5, (1ull << 40) + 1})
-      for (int64_t count : {1, 2, 3, 5, 127, 128, 129, 1000}) {
+      for (int64_t count : {1, 2, 3, 5, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000}) {
         const Philox stream{seed, 77, 0xdeadbeef};
         std::vector<uint32_t> buffer(static_cast<size_t>(philox_room(count)));
         const uint32_t* words = philox_words(stream, first, count, buffer.data());
         for (int64_t i = 0; i < count; ++i) ASSERT_EQ(words[i], stream.word(first + static_cast<uint64_t>(i))) << first << " " << i;
+        std::vector<uint16_t> room(static_cast<size_t>(philox_halves_room(count)));
+        const uint16_t* halves = philox_halves(stream, first, count, room.data());
+        for (int64_t i = 0; i < count; ++i) ASSERT_EQ(halves[i], stream.half(first + static_cast<uint64_t>(i))) << first << " " << i;
       }
 }
 

@@ -31,6 +31,13 @@ Tensor block_tensor(T& block) {
   return Tensor(&block, Shape{int64_t{sizeof(T)}}, DType::u8);
 }
 
+// Factor of element i under dropout with probability p, from its definition (METHODS.md 15.3).
+inline double dropout_factor(const Philox& stream, int64_t i, double p) {
+  const uint32_t word = stream.word(static_cast<uint64_t>(i / 2)), draw = i % 2 ? word >> 16 : word % 65536;
+  const double dropped = std::round(p * 65536) / 65536;
+  return draw / 65536.0 < dropped ? 0 : 1 / (1 - dropped);
+}
+
 // Uniform in [low, high), a pure function of (site, index).
 template <class T>
 Array<T> uniform(Shape shape, uint32_t site, double low = -1, double high = 1) {

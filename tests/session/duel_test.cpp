@@ -198,6 +198,8 @@ TEST(DuelRuns, ThePeakIsThatOfTheWholeRun) {
   const Folder folder;
   Duel duel{.config = start_in(folder).config, .methods = {"comera"}};
   duel.config.train.checkpoint_every = 70;
+  duel.config.method.comera.late_after = 20;
+  duel.config.method.comera.target = 0.2;
   const DuelMethod method = plan_duel(duel)[0];
   SessionStart start;
   start.store = folder.store();

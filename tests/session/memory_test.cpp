@@ -50,6 +50,7 @@ TEST(Memory, AnEditWhoseRanksHaveNoRoomIsRefusedAndTheRunPauses) {
   const auto room = std::make_shared<Room>();
   {
     SessionStart start = start_in_room(folder, room, 100'000);
+    start.config.method.comera.target = 0.4;
     start.attended = true;
     Session session(start);
     ASSERT_TRUE(go_to(session, 60));

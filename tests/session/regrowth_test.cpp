@@ -16,6 +16,7 @@ TEST(Session, ARegrowthIsAnEventLikeAnyOther) {
   Folder folder;
   SessionStart start = start_in(folder, 90);
   start.config.method.comera.loss_target = 5;  // the size is always further from its target
+  start.config.method.comera.target = 0.4;
   start.config.train.keep_checkpoints = 100;
   start.paused = true;
   std::vector<std::shared_ptr<const Snapshot>> shown;

@@ -58,6 +58,7 @@ LateCourse late_course(int64_t halving, int64_t steps, const std::string& saved 
   config.method.comera.mode = "selective";
   config.method.comera.late_halving = halving_at > 0 ? 0 : halving;
   config.train.lr_rank = 3e-2;
+  config.train.seed = 3;
   config.train.steps = steps;
   const auto device = open_device("cpu", 1);
   Log log;

@@ -45,9 +45,12 @@ TEST(WeightFormat, TakesWhatItPlanned) {
     if (run.config.method.weights != "tt" || run.config.method.weight_format == "bf16") {
       EXPECT_GT(coded, 3);
     }
-    const int64_t planned = trainer.engine().planned().total();
-    while (!trainer.finished()) trainer.step();
-    EXPECT_EQ(trainer.engine().memory().peak().total(), planned);
+    int64_t planned = 0;  // the most: behind a cut another order of temporaries may need some bytes more
+    while (!trainer.finished()) {
+      planned = std::max(planned, trainer.engine().planned().total());
+      trainer.step();
+    }
+    EXPECT_EQ(trainer.engine().memory().peak().total(), std::max(planned, trainer.engine().planned().total()));
     for (const double loss : log.losses) ASSERT_TRUE(std::isfinite(loss));
   }
 }
