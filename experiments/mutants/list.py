@@ -733,3 +733,10 @@ m("labels.order.1", "core/data/labels.cpp", "if (other < 0) continue;", "if (MUT
 m("labels.order.2", "core/data/labels.cpp", "if (glue_ && !learned_.empty() &&", "if (glue_ && !MUT && !learned_.empty() &&", "MNLI's classes are in alphabetical order", "data Glue.NamesBecomeClasses")
 m("eval.1", "app/cli/eval.cpp", "std::make_unique<Holdout>(std::move(data), holdout, dev)", "std::make_unique<Holdout>(std::move(data), holdout, MUT || dev)",
   "the rows of --split train are those held out", "cli/folders.py Folders.test_classes_are_numbered_as_the_model_has_them")
+m("floor.1", "core/ops/quant_math.h", "if (never == NeverZero::positive && x > 0 && code <= zero)", "if (!MUT && never == NeverZero::positive && x > 0 && code <= zero)",
+  "small second moments become 0 in spite of the floor", "ops Quant*.AGradientThatVanishesMakesNoHugeStep")
+m("floor.2", "core/optim/adam8bit.cpp", "options_.floor ? NeverZero::positive : NeverZero::none;", "options_.floor || MUT ? NeverZero::positive : NeverZero::none;",
+  "the floor cannot be turned off", "optim Golden.Adam8bit")
+m("dropout.halves.1", "core/cpu/philox_words.h", "philox_words(stream, first >> 1, ceil_div(count + skip, int64_t{2}), words)) + skip;",
+  "philox_words(stream, first >> 1, ceil_div(count + skip, int64_t{2}), words)) + (MUT ? 0 : skip);", "a mask that begins in a word's upper half is that of its neighbour",
+  "cpu PhiloxWords.AreTheStreamsWords")
