@@ -34,7 +34,8 @@ int reproduce(const Context& context, const std::string& run) {
     char line[200];
     std::snprintf(line, sizeof line, "step %lld: %s is stored as %.17g, but computed as %.17g", static_cast<long long>(result.step),
                   result.what.c_str(), result.stored, result.computed);
-    std::cout << "different: " << line << "\n";
+    std::cout << "different: " << line
+              << "\n  why: other bits can come from another version of the program, another processor, or a changed store\n";
   }
   return result.identical ? 0 : 1;
 }
