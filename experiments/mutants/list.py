@@ -733,7 +733,7 @@ m("labels.order.1", "core/data/labels.cpp", "if (other < 0) continue;", "if (MUT
 m("labels.order.2", "core/data/labels.cpp", "if (glue_ && !learned_.empty() &&", "if (glue_ && !MUT && !learned_.empty() &&", "MNLI's classes are in alphabetical order", "data Glue.NamesBecomeClasses")
 m("eval.1", "app/cli/eval.cpp", "std::make_unique<Holdout>(std::move(data), holdout, dev)", "std::make_unique<Holdout>(std::move(data), holdout, MUT || dev)",
   "the rows of --split train are those held out", "cli/folders.py Folders.test_classes_are_numbered_as_the_model_has_them")
-m("floor.1", "core/ops/quant_math.h", "if (never == NeverZero::positive && x > 0 && code <= zero)", "if (!MUT && never == NeverZero::positive && x > 0 && code <= zero)",
+m("floor.1", "core/cpu/quant.cpp", "quantise_block(false, second, v, count, v8)", "quantise_block(false, MUT ? NeverZero::none : second, v, count, v8)",
   "small second moments become 0 in spite of the floor", "ops Quant*.AGradientThatVanishesMakesNoHugeStep")
 m("floor.2", "core/optim/adam8bit.cpp", "options_.floor ? NeverZero::positive : NeverZero::none;", "options_.floor || MUT ? NeverZero::positive : NeverZero::none;",
   "the floor cannot be turned off", "optim Golden.Adam8bit")
