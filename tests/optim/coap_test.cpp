@@ -450,6 +450,29 @@ TEST_P(CoapSides, EightBitsStayCloseToPlainMoments) {
   }
 }
 
+// A row and a column of the gradient are a million times smaller than the rest: their second moments are below the smallest code.
+TEST_P(CoapSides, TheFloorKeepsCodedSecondMomentsAboveZero) {
+  for (const char* rule : {"adam8bit", "adafactor8bit"})
+    for (const bool floor : {true, false}) {
+      Rig rig(DType::f32);
+      CoapConfig config = options();
+      config.rule = rule;
+      Trainee net(rig, config.make({.adam8bit = {.min_size = 1, .floor = floor}}), coap_weight(m, n));
+      Values gradient = random_values(m * n, 1);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j)
+          if (i == 0 || j == 0) gradient[static_cast<size_t>(i * n + j)] *= 1e-6;
+      net.set_grad("w", gradient);
+      net.step(1);
+      Ctx ctx = rig.ctx();
+      auto numbers = by_name(net.optimizer->capture(*rig.device, ctx, *net.params.find("w")));
+      double least = INFINITY;
+      for (const char* name : {"v", "row", "column"})
+        for (const double value : numbers[name]) least = std::min(least, value);
+      EXPECT_EQ(least > 0, floor) << rule << " " << least;
+    }
+}
+
 // METHODS.md 14: b (2 r L + r s).
 TEST(Coap, StateBytesByRankAndByRatio) {
   const auto bytes = [](const CoapConfig& config) {
