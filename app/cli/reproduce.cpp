@@ -35,7 +35,7 @@ int reproduce(const Context& context, const std::string& run) {
     std::snprintf(line, sizeof line, "step %lld: %s is stored as %.17g, but computed as %.17g", static_cast<long long>(result.step),
                   result.what.c_str(), result.stored, result.computed);
     std::cout << "different: " << line
-              << "\n  why: other bits can come from another version of the program, another processor, or a changed store\n";
+              << "\n  why: the run was stored by another version of the program or on another processor, or the store was changed\n";
   }
   return result.identical ? 0 : 1;
 }

@@ -74,7 +74,7 @@ void Adam8bitConfig::fields(FieldVisitor& v) {
   v.field("embeddings", embeddings, {.title = "Embeddings", .help = "also quantise the moments of embeddings"});
   v.field("floor", floor,
           {.title = "Floor of second moments",
-           .help = "a second moment above 0 is never rounded to 0; false: as published, where steps may become huge and the loss NaN"});
+           .help = "never round a second moment above 0 to 0; false: as published, which can make steps huge and the loss NaN"});
 }
 
 namespace {

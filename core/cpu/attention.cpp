@@ -54,8 +54,8 @@ struct Pair {
   int64_t at, key_at, mean_at, value_at;  // of Q, K, the means, V and theirs: first element of the head's columns
   int64_t lse_at;
   int64_t probs_at;    // first element of the pair in probs
-  uint64_t draw;       // of probability (0, 0), for dropout
-  uint64_t row_draws;  // from row to row
+  uint64_t draw;       // random draw of dropout for probability (0, 0)
+  uint64_t row_draws;  // draws from row to row
 
   Pair(const Layout& l, int64_t index)
       : sequence(index / l.heads),

@@ -93,7 +93,7 @@ inline const uint32_t* philox_words(const Philox& stream, uint64_t first, int64_
   return out + skip;
 }
 
-// The same of halves: out[i] = stream.half(first + i). `out` has room for philox_halves_room(count).
+// The same for 16-bit halves of words: out[i] = stream.half(first + i). `out` has room for philox_halves_room(count).
 constexpr int64_t philox_halves_room(int64_t count) { return 2 * philox_room(count / 2 + 1); }
 
 inline const uint16_t* philox_halves(const Philox& stream, uint64_t first, int64_t count, uint16_t* out) {

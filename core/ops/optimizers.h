@@ -158,7 +158,7 @@ struct Adam8bit {
   Items<Adam8bitTensors> all;
   AdamRule rule = {};
   Tensor step;
-  NeverZero second = NeverZero::none;  // positive: a second moment above 0 gets no code of 0
+  NeverZero second = NeverZero::none;  // positive: a second moment above 0 never gets the code of 0
   static void tensors(auto& a, auto& see) {
     see.items(a.all);
     see.step(a.step);

@@ -40,7 +40,7 @@ HD int quant_code(const float* border, float x) {
   return code;
 }
 
-// What must not come back as 0: a negative number (a small first moment must not come back as 0 or more, either), or a positive one.
+// Numbers whose code must not be that of 0: a negative one gets the next code below it (first moments), a positive one the next above it.
 enum class NeverZero : unsigned char { none, negative, positive };
 
 // `zero` is the map's code of 0.

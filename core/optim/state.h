@@ -37,7 +37,7 @@ struct StateSpec {
   bool averages = false;    // a mean over the axes that it lacks: scaled when entries go, or come that count as 0, so that its sums stay
 
   int64_t group = 256;  // of int4
-  bool floor = false;   // of 8 bits: a number above 0 gets no code of 0
+  bool floor = false;   // of 8 bits: a number above 0 never gets the code of 0
 
   bool coded() const { return format == int8_signed || format == int8_unsigned || format == int4; }
 };

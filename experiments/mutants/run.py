@@ -94,7 +94,7 @@ def copy(work, texts):
 def build(work, mutants):
     programs = {mutant.killed_by.split()[0] for mutant in mutants if mutant.killed_by}
     targets = sorted({"comera" if program.startswith("cli/") else "test_" + program for program in programs})
-    # Without CUDA: the switch is a function of the host, and some faults are in code of both.
+    # Without CUDA: the switch is a host function, and some faults are in code that both devices compile.
     subprocess.run(["cmake/build.sh", "release", *targets], cwd=work, check=True, stdout=sys.stderr, env=os.environ | {"COMERA_CUDA": "off"})
 
 

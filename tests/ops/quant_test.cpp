@@ -97,7 +97,7 @@ TYPED_TEST(Quant, CodesSurviveARoundTrip) {
   }
 }
 
-TYPED_TEST(Quant, WhatMustNotBecomeZeroGetsTheCodeBeside) {
+TYPED_TEST(Quant, NumbersThatMustNotBecomeZeroGetTheNextCode) {
   using T = TypeParam;
   CpuOps ops(1);
   const T x[] = {T(1), T(1e-9), T(-1e-9), T(0), T(0.5)};
@@ -144,7 +144,7 @@ struct Adam8 {
   }
 };
 
-// An entry whose gradient is 1/5,000 of its block's largest, and then 0: v would be 0 and m is not.
+// An entry whose gradient is 1/5,000 of its block's largest, and then 0: as published, v becomes 0 and m does not.
 TYPED_TEST(Quant, AGradientThatVanishesMakesNoHugeStep) {
   using T = TypeParam;
   CpuOps ops(1);

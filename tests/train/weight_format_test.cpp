@@ -45,7 +45,7 @@ TEST(WeightFormat, TakesWhatItPlanned) {
     if (run.config.method.weights != "tt" || run.config.method.weight_format == "bf16") {
       EXPECT_GT(coded, 3);
     }
-    int64_t planned = 0;  // the most: behind a cut another order of temporaries may need some bytes more
+    int64_t planned = 0;  // the largest plan: after a cut, temporaries in another order may need a few more bytes
     while (!trainer.finished()) {
       planned = std::max(planned, trainer.engine().planned().total());
       trainer.step();
