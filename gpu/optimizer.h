@@ -1,5 +1,5 @@
-// Adam, plain gradient descent and weight decay, element by element: each block computes the step's constants once. APOLLO's scales of
-// channels and its step.
+// Adam, plain gradient descent, Adagrad and weight decay, element by element: each block computes the step's constants once. APOLLO's scales
+// of channels and its step.
 #pragma once
 #include "core/ops/optimizer_math.h"
 #include "gpu/column_sums.h"
@@ -95,6 +95,63 @@ struct Sgd {
       for (int l = 0; l < 4; ++l) w.v[l] = math.apply(w.v[l], grad.v[l]);
       write_four(p.w, i, p.count, whole, w);
     });
+  }
+};
+
+template <class T>
+struct AdagradEntry {
+  T* w;
+  const T* grad;
+  T* sum;
+  int64_t count, first;
+  ParamGroup group;
+  bool by_four;
+};
+
+template <class T>
+struct Adagrad {
+  double eps;
+  const StepScalars* step;
+  EntryList<AdagradEntry<T>, 512> list;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    each_four_of_list(g, list, [&](const AdagradEntry<T>& p, int64_t i) {
+      const AdagradMath<T> math = adagrad_math<T>(eps, p.group, *step);
+      const bool whole = p.by_four && i + 4 <= p.count;
+      const Four<T> grad = read_four(p.grad, i, p.count, whole);
+      Four<T> w = read_four(p.w, i, p.count, whole), sum = read_four(p.sum, i, p.count, whole);
+      for (int l = 0; l < 4; ++l) {
+        sum.v[l] += grad.v[l] * grad.v[l];
+        w.v[l] = math.apply(w.v[l], grad.v[l], sum.v[l]);
+      }
+      write_four(p.w, i, p.count, whole, w);
+      write_four(p.sum, i, p.count, whole, sum);
+    });
+  }
+};
+
+// One row a block.
+template <class T>
+struct AdagradRows {
+  int64_t rows, columns;
+  T* w;
+  const T* grad;
+  T* sum;
+  double eps;
+  ParamGroup group;
+  const StepScalars* step;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    const AdagradMath<T> math = adagrad_math<T>(eps, group, *step);
+    for (int64_t row = g.block(); row < rows; row += g.blocks()) {
+      const T before = sum[row];
+      const int64_t begin = row * columns, end = begin + columns;
+      double squares = 0;
+      for (int64_t i = begin + g.thread(); i < end; i += g.threads()) squares += static_cast<double>(grad[i]) * static_cast<double>(grad[i]);
+      const T now = before + static_cast<T>(g.reduce(squares, Sum{}) / static_cast<double>(columns));
+      for (int64_t i = begin + g.thread(); i < end; i += g.threads()) w[i] = math.apply(w[i], grad[i], now);
+      if (g.thread() == 0) sum[row] = now;
+    }
   }
 };
 
@@ -269,6 +326,30 @@ void GpuOps<M>::body(const op::Sgd& args) {
       return std::pair{SgdEntry<T>{p.w.data<T>(), p.g.data<T>(), p.w.count(), 0, p.group, of_fours(4, p.w.data<T>(), p.g.data<T>())},
                        ceil_div(p.w.count(), kListPiece)};
     });
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::Adagrad& args) {
+  begin(args, shape_of_list(args.all, [](const AdagradTensors& p) { return p.w.count(); }));
+  by_float_type(args.all[0].w, [&](auto type) {
+    using T = decltype(type);
+    launch_lists(machine_, Adagrad<T>{args.eps, scalars_in(args.step), {}}, args.all, kBlock, 0, [](const AdagradTensors& p) {
+      return std::pair{AdagradEntry<T>{p.w.data<T>(), p.g.data<T>(), p.sum.data<T>(), p.w.count(), 0, p.group,
+                                       of_fours(4, p.w.data<T>(), p.g.data<T>(), p.sum.data<T>())},
+                       ceil_div(p.w.count(), kListPiece)};
+    });
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::AdagradRows& args) {
+  begin(args, args.w.shape());
+  const int64_t rows = args.w.size(0), columns = args.w.size(1);
+  by_float_type(args.w, [&](auto type) {
+    using T = decltype(type);
+    machine_.launch(over_items(rows, columns), AdagradRows<T>{rows, columns, args.w.data<T>(), args.g.data<T>(), args.sum.data<T>(), args.eps,
+                                                              args.group, scalars_in(args.step)});
   });
 }
 

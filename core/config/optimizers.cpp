@@ -361,6 +361,18 @@ void LomoConfig::fields(FieldVisitor& v) {
           {.title = "Clip at (value)", .help = "largest absolute value of an entry of a gradient; 0: no limit", .range = {0, 1e6}});
 }
 
+OptimizerInfo AdagradConfig::info() const {
+  return {.choice = {"adagrad", "Adagrad", "A sum of squared gradients per parameter, or per row of a table."}, .by_rows = true};
+}
+
+void AdagradConfig::fields(FieldVisitor& v) {
+  v.field("eps", eps, {.title = "Epsilon", .help = "added to the square root of the sum of squared gradients", .range = {1e-30, 1}});
+  v.field("rowwise", rowwise,
+          {.title = "One sum per row of a table",
+           .help = "embedding tables keep one sum for each row, of the mean of its squared gradients",
+           .more = "Row-wise Adagrad, the usual choice for the tables of recommendation models. Off: a sum for each entry."});
+}
+
 OptimizerInfo CameConfig::info() const { return {.choice = {"came", "CAME", "Adafactor with momentum, trusted less where updates vary."}}; }
 
 // Moments of rows and columns must not be 0 in f32: (1 - beta) eps, their least value, is above 1e-36.

@@ -127,6 +127,13 @@ struct LomoConfig {
   void fields(FieldVisitor& v);
   std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
+struct AdagradConfig {
+  double eps = 1e-10;   // added to the root of the sum
+  bool rowwise = true;  // tables keep one sum for each row
+  OptimizerInfo info() const;
+  void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
+};
 struct CameConfig {
   double beta1 = 0.9, beta2 = 0.999, beta3 = 0.9999, clip = 1;
   double eps = 1e-30, residual_eps = 1e-16;  // of squares
@@ -151,6 +158,7 @@ struct OptimizerSettings {
   AdafactorConfig adafactor = {};
   AdalomoConfig adalomo = {};
   LomoConfig lomo = {};
+  AdagradConfig adagrad = {};
   CameConfig came = {};
 
   // f(settings) for each, in the order of menus.
@@ -166,6 +174,7 @@ struct OptimizerSettings {
     f(all.adafactor);
     f(all.adalomo);
     f(all.lomo);
+    f(all.adagrad);
     f(all.came);
   }
 

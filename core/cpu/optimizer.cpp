@@ -1,4 +1,4 @@
-// Adam, plain gradient descent and weight decay, element by element; APOLLO's scales of channels and its step.
+// Adam, plain gradient descent, Adagrad and weight decay, element by element; APOLLO's scales of channels and its step.
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/lanes.h"
 #include "core/cpu/parts.h"
@@ -158,6 +158,43 @@ void CpuOps::body(const op::Sgd& args) {
           const T* grad = p.g.data<T>();
           for (int64_t i = begin; i < end; ++i) weight[i] = math.apply(weight[i], grad[i]);
         });
+  });
+}
+
+void CpuOps::body(const op::Adagrad& args) {
+  by_float_type(args.all[0].w, [&](auto type) {
+    using T = decltype(type);
+    const StepScalars& scalars = scalars_in(args.step);
+    for_parts(
+        pool_, args.all.view(), kElementGrain, [](const AdagradTensors& p) { return p.w.count(); },
+        [&](const AdagradTensors& p, int64_t begin, int64_t end) {
+          const AdagradMath<T> math = adagrad_math<T>(args.eps, p.group, scalars);
+          T *weight = p.w.data<T>(), *sum = p.sum.data<T>();
+          const T* grad = p.g.data<T>();
+          for (int64_t i = begin; i < end; ++i) {
+            sum[i] += grad[i] * grad[i];
+            weight[i] = math.apply(weight[i], grad[i], sum[i]);
+          }
+        });
+  });
+}
+
+void CpuOps::body(const op::AdagradRows& args) {
+  const int64_t rows = args.w.size(0), columns = args.w.size(1);
+  by_float_type(args.w, [&](auto type) {
+    using T = decltype(type);
+    const AdagradMath<T> math = adagrad_math<T>(args.eps, args.group, scalars_in(args.step));
+    T *weight = args.w.data<T>(), *sum = args.sum.data<T>();
+    const T* grad = args.g.data<T>();
+    pool_.parallel_for(rows, rows_a_task(columns), [=](int64_t begin, int64_t end) {
+      const AdagradMath<T> of_thread = math;
+      for (int64_t i = begin; i < end; ++i) {
+        T* w = weight + i * columns;
+        const T* g = grad + i * columns;
+        const T now = sum[i] += static_cast<T>(square_sum(g, columns) / static_cast<double>(columns));
+        for (int64_t j = 0; j < columns; ++j) w[j] = of_thread.apply(w[j], g[j], now);
+      }
+    });
   });
 }
 

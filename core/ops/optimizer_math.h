@@ -1,7 +1,7 @@
 // The rule of Adam for one element, written once for the CPU loops and the CUDA kernels. The three published
 // flavours (METHODS.md 0.2) become one formula,
 //   u = -size * m / (sqrt(v) + eps'),   w = (w * decay_before + u) * decay_after,
-// since torch's m / (sqrt(v) / sqrt(c2) + eps) is sqrt(c2) m / (sqrt(v) + eps sqrt(c2)). APOLLO's parts follow.
+// since torch's m / (sqrt(v) / sqrt(c2) + eps) is sqrt(c2) m / (sqrt(v) + eps sqrt(c2)). Adagrad's and APOLLO's parts follow.
 #pragma once
 #include <cmath>
 
@@ -65,6 +65,19 @@ struct AdamOfGroups {
   }
   const AdamMath<T>& operator[](ParamGroup group) const { return of[static_cast<int>(group)]; }
 };
+
+// Adagrad (METHODS.md 9.2), from the sum of squares of an entry or of its row.
+template <class T>
+struct AdagradMath {
+  T rate, keep, eps;
+
+  HD T apply(T w, T g, T sum) const { return keep * w - rate * g / (std::sqrt(sum) + eps); }
+};
+template <class T>
+HD AdagradMath<T> adagrad_math(double eps, ParamGroup group, const StepScalars& step) {
+  const double rate = rate_of(step, group);
+  return {.rate = static_cast<T>(rate), .keep = static_cast<T>(1 - rate * decay_of(step, group)), .eps = static_cast<T>(eps)};
+}
 
 // APOLLO (METHODS.md 6). Moments whose update() is m / (sqrt(v) + eps), in every step.
 template <class T>

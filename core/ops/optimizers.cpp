@@ -95,6 +95,27 @@ void Sgd::check() const {
   }
 }
 
+void Adagrad::check() const {
+  CHECK(eps > 0, name << ": eps " << eps);
+  check_step(name, step);
+  for (const AdagradTensors& p : all) {
+    check_float(name, "w", p.w);
+    check_count(name, "g", p.g, p.w.count(), p.w.dtype());
+    check_count(name, "sum", p.sum, p.w.count(), p.w.dtype());
+    check_group(name, p.group);
+    check_same_type(name, "w", p.w, all[0].w);
+  }
+}
+
+void AdagradRows::check() const {
+  CHECK(eps > 0, name << ": eps " << eps);
+  check_float(name, "w", w, 2);
+  check_shape(name, "g", g, w.shape(), w.dtype());
+  check_count(name, "sum", sum, w.size(0), w.dtype());
+  check_group(name, group);
+  check_step(name, step);
+}
+
 void FactoredMoments::check() const {
   check_factored(name, row, column, g);
   check_step(name, step);

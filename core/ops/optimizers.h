@@ -60,6 +60,16 @@ HD SgdMath<T> sgd_math(double limit, ParamGroup group, const StepScalars& step) 
   return {.rate = static_cast<T>(rate), .keep = static_cast<T>(1 - rate * decay_of(step, group)), .limit = static_cast<T>(limit)};
 }
 
+// What Adagrad steps: a parameter, its gradient and the sums of its squares, of one count.
+struct AdagradTensors {
+  Tensor w, g, sum;
+  ParamGroup group = ParamGroup::rest;
+  static void tensors(auto& p, auto& see) {
+    see.inout(p.w, p.sum);
+    see.in(p.g);
+  }
+};
+
 // Decay of second moments: beta = 1 - t^-exponent at step t (METHODS.md 0.3); exponent 0: the constant `beta` (METHODS.md 10).
 struct MomentDecay {
   double exponent = 0, beta = 0;
@@ -178,6 +188,33 @@ struct Sgd {
   }
   void check() const;
 };
+// Adagrad of every parameter of a list, whose float tensors are all of one dtype (METHODS.md 9.2): sum += g^2,
+// w = (1 - learning rate * decay) w - learning rate * g / (sqrt(sum) + eps).
+struct Adagrad {
+  static constexpr const char* name = "adagrad";
+  Items<AdagradTensors> all;
+  double eps = 0;
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.items(a.all);
+    see.step(a.step);
+  }
+  void check() const;
+};
+// The same of a table w (V, D) with one sum for each row: sum (V) += mean over the row of g^2.
+struct AdagradRows {
+  static constexpr const char* name = "adagrad_rows";
+  Tensor w, g, sum;
+  double eps = 0;
+  ParamGroup group = ParamGroup::rest;
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.w, a.sum);
+    see.in(a.g);
+    see.step(a.step);
+  }
+  void check() const;
+};
 // Second moments of the rows and columns of g (p, q): row (p) and column (q) move to the means of g^2 + eps. `column` empty: row
 // is of g's count, a second moment an element.
 struct FactoredMoments {
@@ -269,7 +306,7 @@ struct Quantise8bit {
 #define COMERA_OPTIMIZER_OPS(OP)                                                              \
   OP(Adam) OP(AdamUpdate) OP(WeightDecay) OP(ApolloScales) OP(ApolloStep) OP(Adam8bit)        \
   OP(FactoredMoments) OP(FactoredUpdate) OP(ClippedMoment) OP(AdafactorUpdate)                \
-  OP(FloraHistory) OP(Sgd) OP(Dequantise8bit) OP(Quantise8bit)
+  OP(FloraHistory) OP(Sgd) OP(Adagrad) OP(AdagradRows) OP(Dequantise8bit) OP(Quantise8bit)
 // clang-format on
 
 }  // namespace comera

@@ -18,6 +18,7 @@ void check_steps(const GoldenDlrm& golden, const Published& published, const std
   config.model = golden.config;
   config.method.weights = "dense";
   config.method.optimizer = published.optimizer;
+  config.method.adagrad.rowwise = std::string(published.name) == "rwsadagrad";
   config.method.update = "after";
   config.method.table_gradients = published.gradients;
   config.train.precision = precision;
@@ -49,13 +50,19 @@ void check_steps(const GoldenDlrm& golden, const Published& published, const std
 
 TEST(DlrmSteps, AreThoseOfThePublishedProgram) {
   const GoldenDlrm golden;
-  for (const Published& published : {Published{"sgd", "lomo", "dense"}, {"sgd", "lomo", "rows"}, {"adam", "adamw", "dense"}})
+  for (const Published& published : {Published{"sgd", "lomo", "dense"},
+                                     {"sgd", "lomo", "rows"},
+                                     {"adam", "adamw", "dense"},
+                                     {"adagrad", "adagrad", "dense"},
+                                     {"adagrad", "adagrad", "rows"},
+                                     {"rwsadagrad", "adagrad", "dense"},
+                                     {"rwsadagrad", "adagrad", "rows"}})
     for (const char* precision : {"f64", "f32"}) check_steps(golden, published, precision);
 }
 
 std::vector<RunConfig> some_runs() {
   std::vector<RunConfig> runs;
-  for (const char* optimizer : {"adamw", "galore", "apollo"}) {
+  for (const char* optimizer : {"adamw", "galore", "apollo", "adagrad"}) {
     RunConfig config = clicks_config();
     config.method.weights = "dense";
     config.method.optimizer = optimizer;

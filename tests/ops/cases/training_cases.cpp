@@ -55,6 +55,11 @@ void add_optimizers(std::vector<Case>& cases) {
         r.ops().run(op::Sgd{one, limit, r.scalars(some_scalars())});
       }
     });
+    add_case(cases, "adagrad_" + std::to_string(n), [n](Runner& r, auto type) {
+      using T = decltype(type);
+      const AdagradTensors one[] = {{r.out(uniform<T>({n}, 2)), r.in(uniform<T>({n}, 1)), r.out(uniform<T>({n}, 3, 0, 1)), ParamGroup::core}};
+      r.ops().run(op::Adagrad{one, 1e-10, r.scalars(some_scalars())});
+    });
     add_case(cases, "codes_" + std::to_string(n), [n](Runner& r, auto type) {
       using T = decltype(type);
       const int64_t blocks = ceil_div(n, kQuantBlock);
@@ -122,6 +127,7 @@ void add_lists_and_sums(std::vector<Case>& cases) {
     std::vector<AdamTensors> all;
     std::vector<Adam8bitTensors> all8;
     std::vector<SgdTensors> plain;
+    std::vector<AdagradTensors> summed;
     uint32_t seed = 40;
     for (const int64_t n : {int64_t{3}, int64_t{0}, int64_t{1023}, int64_t{2049}, int64_t{1}}) {
       const int64_t blocks = ceil_div(n, kQuantBlock);
@@ -131,12 +137,22 @@ void add_lists_and_sums(std::vector<Case>& cases) {
       all8.push_back({r.out(uniform<T>({n}, ++seed)), r.in(uniform<T>({n}, ++seed)), r.out(codes(n, ++seed), 1), r.out(codes(n, ++seed), 1),
                       r.out(uniform<float>({blocks}, ++seed, 0, 1)), r.out(uniform<float>({blocks}, ++seed, 0, 1)), group});
       plain.push_back({r.out(uniform<T>({n}, ++seed)), r.in(uniform<T>({n}, ++seed)), group});
+      summed.push_back({r.out(uniform<T>({n}, ++seed)), r.in(uniform<T>({n}, ++seed)), r.out(uniform<T>({n}, ++seed, 0, 1)), group});
     }
     const Tensor step = r.scalars(some_scalars());
     r.ops().adam(all, {}, step);
     r.ops().adam8bit(all8, {.flavour = AdamFlavour::bitsandbytes}, step, NeverZero::positive);
     r.ops().run(op::Sgd{plain, 0.3, step});
+    r.ops().run(op::Adagrad{summed, 1e-10, step});
   });
+  for (const Shape& shape : {Shape{37, 16}, Shape{5, 1}, Shape{3, 700}})
+    add_case(cases, "adagrad_rows_" + std::to_string(shape[1]), [shape](Runner& r, auto type) {
+      using T = decltype(type);
+      Array<T> grad = uniform<T>(shape, 1), sum = uniform<T>({shape[0]}, 3, 0, 1);
+      sum[1] = 0;  // a row that was never looked up
+      for (int64_t j = 0; j < shape[1]; ++j) grad[shape[1] + j] = 0;
+      r.ops().run(op::AdagradRows{r.out(uniform<T>(shape, 2)), r.in(grad), r.out(sum), 1e-10, ParamGroup::core, r.scalars(some_scalars())});
+    });
   add_case(cases, "sum_of_many_squares", [](Runner& r, auto type) {
     using T = decltype(type);
     r.ops().sum_of_squares(r.results({}, 1e-11), r.in(uniform<T>({50000}, 1)));
@@ -413,6 +429,20 @@ std::vector<Refusal> training_refusals() {
          o.run(op::Sgd{one, 0, step()});
        },
        "limit 0"},
+      {"an epsilon",
+       [](Ops& o) {
+         const AdagradTensors one[] = {{dry({6}), dry({6}), dry({6})}};
+         o.run(op::Adagrad{one, 0, step()});
+       },
+       "eps 0"},
+      {"sums of entries",
+       [](Ops& o) {
+         const AdagradTensors one[] = {{dry({6, 2}), dry({6, 2}), dry({6})}};
+         o.run(op::Adagrad{one, 1e-10, step()});
+       },
+       "sum is (6) f32, expected 12 elements f32"},
+      {"sums of rows", [](Ops& o) { o.run(op::AdagradRows{dry({6, 2}), dry({6, 2}), dry({6, 2}), 1e-10, ParamGroup::rest, step()}); },
+       "sum is (6, 2) f32, expected 6 elements f32"},
       {"group", [](Ops& o) { o.weight_decay(dry({6}), static_cast<ParamGroup>(4), step()); }, "parameter group 4"},
       {"blocks of 256",
        [](Ops& o) { o.adam8bit(dry({257}), dry({257}), bytes({257}), bytes({257}), dry({1}), dry({2}), {}, ParamGroup::core, step()); },
