@@ -105,6 +105,30 @@ int export_text_model(const Context& context, const ExportOptions& options) {
   return tell_difference(context, "folder", options.output, export_folder(file, options.output, options.dtype));
 }
 
+// An option that a format does not use is no option of its: it would change nothing.
+void refuse_unused(const CLI::App& given, const std::string& to) {
+  const std::vector<std::string> picture = {"svg", "png"};
+  const std::pair<const char*, std::vector<std::string>> used_by[] = {
+      {"--names", {"safetensors"}},
+      {"--dense", {"safetensors"}},
+      {"--folded", {"safetensors"}},
+      {"--dtype", {"huggingface", "gguf", "peft"}},
+      {"--base", {"peft"}},
+      {"--wide", {"csv"}},
+      {"--scale", {"png"}},
+      {"--draw", picture},
+      {"--metric", picture},
+      {"--theme", picture},
+      {"--step", {"safetensors", "huggingface", "peft", "gguf", "svg", "png"}},
+  };
+  for (const auto& [option, formats] : used_by) {
+    if (given.count(option) == 0 || std::find(formats.begin(), formats.end(), to) != formats.end()) continue;
+    std::string all;
+    for (const std::string& format : formats) all += (all.empty() ? "" : ", ") + format;
+    throw Error(ErrorCode::usage, std::string(option) + " is not for --to " + to, "it is for " + all, std::string("leave out ") + option);
+  }
+}
+
 int export_run(const Context& context, const ExportOptions& options) {
   if (options.to == "huggingface" || options.to == "peft" || options.to == "gguf") return export_text_model(context, options);
   if (options.to == "safetensors") {
@@ -168,6 +192,8 @@ RunConfig folder_run(const ExportOptions& options) {
 int import_file(const Context& context, const ExportOptions& options) {
   const bool folder = is_model_folder(options.run);
   if (!folder && fs::path(options.run).extension() != ".safetensors") {
+    if (!options.config.empty() || !options.sets.empty())
+      throw Error(ErrorCode::usage, "--config and --set are for models", options.run + " is none", "leave them out");
     const InputFile input(options.run);
     const Imported imported = import_any(store_path(context), input.path(), options.name);
     if (context.json)
@@ -258,7 +284,11 @@ void add_export(Verb& program, Context& context) {
       .shows_default();
   export_verb.option("--scale", options->scale, "png: scale, 1 to 4").within(1, 4).shows_default();
   export_verb.flag("--wide", options->wide, "csv: one column per metric");
-  export_verb.does([&context, options] { return export_run(context, *options); });
+  const CLI::App* given = &export_verb.app();
+  export_verb.does([&context, options, given] {
+    refuse_unused(*given, options->to);
+    return export_run(context, *options);
+  });
   Verb import_verb = program.verb("import", "import TensorBoard event files, csv, another database, a safetensors model or a model folder");
   import_verb.option("path", options->paths, "file or folder, or several; - for stdin: CSV, an event file, a database").required();
   import_verb.option("--name", options->name, "name of the new run");

@@ -265,6 +265,7 @@ class Interchange(CliTest):
         self.ok("export", self.trained, "--to", "tfevents", "-o", events)
         for path, exact in ((exported, True), (events, False), (self.store, True)):
             store = self.folder / f"into-{path.name}" / "runs.db"
+            self.fails(2, "import", path, "--set", "train.batch=8", "--store", store, match="--config and --set are for models")
             imported = self.ok_json("import", path, "--store", store)
             self.assertGreaterEqual(len(imported["runs"]), 1)
             rows = self.stored(store)
