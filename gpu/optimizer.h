@@ -1,5 +1,5 @@
-// Adam, plain gradient descent, Adagrad and weight decay, element by element: each block computes the step's constants once. APOLLO's scales
-// of channels and its step.
+// Adam, plain gradient descent, Adagrad and weight decay, element by element: each block computes the step's constants once. APOLLO's
+// scales of channels and its step.
 #pragma once
 #include "core/ops/optimizer_math.h"
 #include "gpu/column_sums.h"
@@ -147,7 +147,8 @@ struct AdagradRows {
       const T before = sum[row];
       const int64_t begin = row * columns, end = begin + columns;
       double squares = 0;
-      for (int64_t i = begin + g.thread(); i < end; i += g.threads()) squares += static_cast<double>(grad[i]) * static_cast<double>(grad[i]);
+      for (int64_t i = begin + g.thread(); i < end; i += g.threads())
+        squares += static_cast<double>(grad[i]) * static_cast<double>(grad[i]);
       const T now = before + static_cast<T>(g.reduce(squares, Sum{}) / static_cast<double>(columns));
       for (int64_t i = begin + g.thread(); i < end; i += g.threads()) w[i] = math.apply(w[i], grad[i], now);
       if (g.thread() == 0) sum[row] = now;
@@ -348,8 +349,8 @@ void GpuOps<M>::body(const op::AdagradRows& args) {
   const int64_t rows = args.w.size(0), columns = args.w.size(1);
   by_float_type(args.w, [&](auto type) {
     using T = decltype(type);
-    machine_.launch(over_items(rows, columns), AdagradRows<T>{rows, columns, args.w.data<T>(), args.g.data<T>(), args.sum.data<T>(), args.eps,
-                                                              args.group, scalars_in(args.step)});
+    machine_.launch(over_items(rows, columns), AdagradRows<T>{rows, columns, args.w.data<T>(), args.g.data<T>(), args.sum.data<T>(),
+                                                              args.eps, args.group, scalars_in(args.step)});
   });
 }
 

@@ -57,7 +57,8 @@ void add_optimizers(std::vector<Case>& cases) {
     });
     add_case(cases, "adagrad_" + std::to_string(n), [n](Runner& r, auto type) {
       using T = decltype(type);
-      const AdagradTensors one[] = {{r.out(uniform<T>({n}, 2)), r.in(uniform<T>({n}, 1)), r.out(uniform<T>({n}, 3, 0, 1)), ParamGroup::core}};
+      const AdagradTensors one[] = {
+          {r.out(uniform<T>({n}, 2)), r.in(uniform<T>({n}, 1)), r.out(uniform<T>({n}, 3, 0, 1)), ParamGroup::core}};
       r.ops().run(op::Adagrad{one, 1e-10, r.scalars(some_scalars())});
     });
     add_case(cases, "codes_" + std::to_string(n), [n](Runner& r, auto type) {
@@ -441,7 +442,10 @@ std::vector<Refusal> training_refusals() {
          o.run(op::Adagrad{one, 1e-10, step()});
        },
        "sum is (6) f32, expected 12 elements f32"},
-      {"sums of rows", [](Ops& o) { o.run(op::AdagradRows{dry({6, 2}), dry({6, 2}), dry({6, 2}), 1e-10, ParamGroup::rest, step()}); },
+      {"sums of rows",
+       [](Ops& o) {
+         o.run(op::AdagradRows{dry({6, 2}), dry({6, 2}), dry({6, 2}), 1e-10, ParamGroup::rest, step()});
+       },
        "sum is (6, 2) f32, expected 6 elements f32"},
       {"group", [](Ops& o) { o.weight_decay(dry({6}), static_cast<ParamGroup>(4), step()); }, "parameter group 4"},
       {"blocks of 256",
