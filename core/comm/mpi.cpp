@@ -3,7 +3,8 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
+
+#include "core/base/module.h"
 
 namespace comera {
 namespace {
@@ -19,11 +20,8 @@ struct Library {
 const Library& library() {
   static const Library kOpened = [] {
     Library opened;
-    std::error_code error;
-    const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-    std::filesystem::path path = folder / kLibrary;
-    if (!std::filesystem::exists(path, error)) path = folder / "../lib/comera" / kLibrary;  // as it is installed
-    if (!std::filesystem::exists(path, error)) {
+    const std::string path = module_path(kLibrary);
+    if (path.empty()) {
       opened.reason = std::string("not here: there is no ") + kLibrary + " next to the program; it is built where MPI (libopenmpi-dev) is";
       return opened;
     }

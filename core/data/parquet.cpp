@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/module.h"
 #include "core/data/mapped_file.h"
 
 namespace comera {
@@ -30,11 +31,8 @@ struct Arrow {
 
 Arrow opened_arrow() {
   Arrow arrow;
-  std::error_code error;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  fs::path path = folder / kParquetFile;
-  if (!fs::exists(path, error)) path = folder / "../lib/comera" / kParquetFile;  // as it is installed
-  if (!fs::exists(path, error)) {
+  const std::string path = module_path(kParquetFile);
+  if (path.empty()) {
     arrow.reason = std::string("not here: there is no ") + kParquetFile + " next to the program; it is built where Arrow is";
     return arrow;
   }
