@@ -6,11 +6,11 @@
 # processor. Nothing in them may run when the program starts (package/check_kernels.py).
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 file(GLOB kernels CONFIGURE_DEPENDS core/cpu/*.cpp)
-set(common core/cpu/cpu_device.cpp core/cpu/thread_pool.cpp)
+set(common core/cpu/cpu_device.cpp core/cpu/onednn.cpp core/cpu/thread_pool.cpp)
 list(TRANSFORM common PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE not_kernels)
 list(REMOVE_ITEM kernels ${not_kernels})
 add_library(comera_cpu STATIC ${common})
-target_link_libraries(comera_cpu PUBLIC comera_ops comera_blas comera_gpu PRIVATE comera_flags)
+target_link_libraries(comera_cpu PUBLIC comera_ops comera_blas comera_gpu ${CMAKE_DL_LIBS} PRIVATE comera_flags)
 target_include_directories(comera_cpu PUBLIC ${CMAKE_SOURCE_DIR})
 target_compile_definitions(comera_cpu PRIVATE COMERA_CPU_LEVELS)
 set_target_properties(comera_cpu PROPERTIES UNITY_BUILD OFF)

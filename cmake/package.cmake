@@ -15,6 +15,9 @@ install(TARGETS ${programs} RUNTIME DESTINATION bin)
 if(TARGET comera_mpi)  # opened where mpirun started the program
   install(TARGETS comera_mpi LIBRARY DESTINATION lib/comera)
 endif()
+if(TARGET comera_onednn)  # opened for products in bf16
+  install(TARGETS comera_onednn LIBRARY DESTINATION lib/comera)
+endif()
 if(TARGET comera_parquet)  # opened for a Parquet file
   install(TARGETS comera_parquet LIBRARY DESTINATION lib/comera)
 endif()

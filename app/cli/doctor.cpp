@@ -42,6 +42,7 @@ void add_doctor(Verb& program, Context& context) {
     const MpiStatus mpi = mpi_status();
     const NcclStatus nccl = nccl_status();
     const ParquetStatus parquet = parquet_status();
+    const OnednnStatus onednn = onednn_status();
     const unsigned threads = std::thread::hardware_concurrency();
     const std::string cuda_text = !cuda.built            ? "not built in: " + cuda.reason
                                   : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
@@ -53,6 +54,7 @@ void add_doctor(Verb& program, Context& context) {
                   {"mpi", {{"here", mpi.here}, {"library", mpi.library}, {"reason", mpi.reason}}},
                   {"nccl", {{"here", nccl.here}, {"version", nccl.version}, {"reason", nccl.reason}}},
                   {"parquet", {{"here", parquet.here}, {"library", parquet.library}, {"reason", parquet.reason}}},
+                  {"onednn", {{"here", onednn.here}, {"library", onednn.library}, {"reason", onednn.reason}}},
                   {"cpu", cpu},
                   {"blas", blas_name()},
                   {"threads", threads},
@@ -70,6 +72,7 @@ void add_doctor(Verb& program, Context& context) {
                                                   {"MPI", mpi.here ? mpi.library : mpi.reason},
                                                   {"NCCL", nccl.here ? nccl.version : "not used: " + nccl.reason},
                                                   {"Parquet", parquet.here ? parquet.library : "Arrow is " + parquet.reason},
+                                                  {"bf16 on the CPU", onednn.here ? onednn.library : "oneDNN is " + onednn.reason},
                                                   {"CPU", cpu},
                                                   {"BLAS", blas_name()},
                                                   {"threads", std::to_string(threads)},

@@ -193,7 +193,7 @@ int import_file(const Context& context, const ExportOptions& options) {
   const bool folder = is_model_folder(options.run);
   if (!folder && fs::path(options.run).extension() != ".safetensors") {
     if (!options.config.empty() || !options.sets.empty())
-      throw Error(ErrorCode::usage, "--config and --set are for models", options.run + " is none", "leave them out");
+      throw Error(ErrorCode::usage, "--config and --set are for models", options.run + " is not a model", "leave them out");
     const InputFile input(options.run);
     const Imported imported = import_any(store_path(context), input.path(), options.name);
     if (context.json)

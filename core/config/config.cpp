@@ -17,10 +17,11 @@ void DataConfig::fields(FieldVisitor& v) {
        .more =
            "A folder may also have vocab.json and merges.txt of GPT-2 or RoBERTa. The name of a downloaded set stands for its folder."});
   const When texts = models_that_read({Reads::texts});
-  v.field("text_column", text_column,
-          {.title = "Text column",
-           .help = "column (TSV, CSV, Parquet) or key (JSONL) with the text; empty = sentence, text, sentence1, question, premise, docstring",
-           .when = models_that_read({Reads::texts, Reads::stream})});
+  v.field(
+      "text_column", text_column,
+      {.title = "Text column",
+       .help = "column (TSV, CSV, Parquet) or key (JSONL) with the text; empty = sentence, text, sentence1, question, premise, docstring",
+       .when = models_that_read({Reads::texts, Reads::stream})});
   v.field("second_column", second_column,
           {.title = "Second text column",
            .help = "column or key with the second text of a pair; empty = sentence2, sentence, question2, hypothesis, code",
@@ -214,7 +215,7 @@ void machine_fields(TrainConfig& c, FieldVisitor& v) {
                        {"f64", "f64", "64-bit floating point: twice the memory, for checks of the arithmetic."}}});
   v.field("matmul", c.matmul,
           {.title = "Matmul precision",
-           .help = "precision of f32 matrix products: tf32, bf16 and fp8 round the operands, CUDA devices only",
+           .help = "precision of f32 matrix products: bf16, tf32 and fp8 round the operands; the last two on CUDA devices only",
            .choices = {{"fp32", "fp32", "Operands are not rounded."},
                        {"tf32", "TF32", "Operands have 10 bits of mantissa and the range of f32."},
                        {"bf16", "bf16", "Operands have 7 bits of mantissa and the range of f32."},
@@ -354,9 +355,10 @@ std::vector<Problem> config_problems(const RunConfig& config) {
   if (const std::string& matmul = config.train.matmul; matmul != "fp32") {
     if (config.train.precision == "f64")
       problems.push_back({"train.matmul", matmul + " rounds f32 products, train.precision is f64", "use train.precision f32"});
-    else if (config.train.device.rfind("cuda:", 0) != 0)
-      problems.push_back({"train.matmul", matmul + " is not supported: the device '" + config.train.device + "' computes products in fp32",
-                          "use --set train.device=cuda:0, or train.matmul=fp32"});
+    else if (matmul != "bf16" && config.train.device.rfind("cuda:", 0) != 0)
+      problems.push_back({"train.matmul",
+                          matmul + " is not supported: the device '" + config.train.device + "' computes products in fp32 or bf16",
+                          "use --set train.device=cuda:0, or train.matmul=bf16 or fp32"});
   }
   return problems;
 }

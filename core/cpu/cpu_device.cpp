@@ -83,7 +83,7 @@ class CpuDevice final : public Device {
   explicit CpuDevice(int threads) : CpuDevice(kernels_to_use(), ThreadPool::threads_for(threads)) {}
 
   std::string name() const override { return name_; }
-  std::string blas() const override { return blas_name(); }
+  std::string blas() const override { return blas_name() + (ops_->rounded ? std::string(", ") + ops_->rounded->name : ""); }
   Ops& ops() override { return *ops_; }
 
   void* allocate(int64_t bytes) override {
@@ -111,7 +111,19 @@ class CpuDevice final : public Device {
   }
   void synchronize() override {}  // every op has ended when its call returns
 
-  void plan_workspace(Products) override { ops_->workspace.plan(); }
+  void set_products(Products how) override {
+    if (how == Products::fp32)
+      ops_->rounded = nullptr;
+    else if (how == Products::bf16)
+      ops_->rounded = &open_rounded_products();
+    else
+      Device::set_products(how);
+  }
+
+  void plan_workspace(Products how) override {
+    ops_->plans_rounded = how == Products::bf16;
+    ops_->workspace.plan();
+  }
   int64_t workspace_bytes() const override { return ops_->workspace.planned(); }
   void lend_workspace(void* data, int64_t bytes) override { ops_->workspace.lend(data, bytes); }
   void end_loan(const void* data) noexcept override { ops_->workspace.end_loan(data); }

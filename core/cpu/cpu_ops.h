@@ -15,7 +15,8 @@ class CpuOps final : public Ops {
 #define COMERA_BODY(Op) void body(const op::Op& args) override;
   COMERA_OPS(COMERA_BODY)
 #undef COMERA_BODY
-  struct WaistCalls;  // waist.cpp
+  struct WaistCalls;                       // waist.cpp
+  void multiply(const GemmArgs& product);  // gemm.cpp: with operands as they are
 
   ThreadPool pool_;
 };

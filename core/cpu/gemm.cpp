@@ -1,10 +1,11 @@
-// Products: skinny ones by skinny_gemm.cpp, all others by the BLAS, each thread one part of C.
+// Products: in bf16 by rounded_gemm.cpp, else skinny ones by skinny_gemm.cpp, all others by the BLAS, each thread one part of C.
 #include <algorithm>
 #include <type_traits>
 
 #include "core/base/rounding.h"
 #include "core/cpu/blas.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/cpu/rounded_gemm.h"
 #include "core/cpu/skinny_gemm.h"
 #include "core/cpu/typed.h"
 
@@ -37,6 +38,11 @@ void split_gemm(ThreadPool& pool, bool ta, bool tb, int64_t m, int64_t n, int64_
 CpuOps::CpuOps(int threads) : pool_(threads) { [[maybe_unused]] static const bool one_thread = (blas::set_one_thread(), true); }
 
 void CpuOps::body(const op::Gemm& args) {
+  if ((dry ? plans_rounded : rounded != nullptr) && rounded_gemm(pool_, workspace, dry, rounded, args)) return;
+  if (!dry) multiply(args);
+}
+
+void CpuOps::multiply(const GemmArgs& args) {
   const Mat &a = args.a, &b = args.b, &c = args.c;
   if (c.rows == 0 || c.cols == 0) return;
   const int64_t m = c.rows, n = c.cols, k = args.terms();
@@ -59,7 +65,17 @@ void CpuOps::body(const op::Gemms& args) {
   for (const GemmArgs& product : args.all) body(op::Gemm{product});
 }
 
-void CpuOps::body(const op::Linear& args) { linear_in_two(args); }
-void CpuOps::body(const op::LinearBackward& args) { linear_backward_in_two(args); }
+void CpuOps::body(const op::Linear& args) {
+  if (dry)
+    body(product_of(args));
+  else
+    linear_in_two(args);
+}
+void CpuOps::body(const op::LinearBackward& args) {
+  if (dry)
+    body(product_of(args));
+  else
+    linear_backward_in_two(args);
+}
 
 }  // namespace comera

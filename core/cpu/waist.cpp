@@ -18,7 +18,7 @@ int64_t rows_of(int64_t tokens) { return std::clamp<int64_t>(tokens, 1, kRows); 
 // For waist_in_parts.
 struct CpuOps::WaistCalls {
   CpuOps& ops;
-  void gemm(const GemmArgs& args) const { ops.body(op::Gemm{args}); }
+  void gemm(const GemmArgs& args) const { ops.multiply(args); }  // in f32
   void forward(Activation kind, const Tensor& y, const Tensor& x) const { ops.body(op::ActivationForward{kind, y, x}); }
   void backward(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved) const {
     ops.body(op::ActivationBackward{kind, dx, dy, saved});

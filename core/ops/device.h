@@ -33,7 +33,7 @@ class Mailbox {
 
 // Precision of f32 products: operands are rounded first; sums and results stay f32. Mantissa bits: tf32 10, bf16 7, fp8 3 (E4M3, each
 // tensor scaled so that its largest entry is 448; small products take tf32). In all three modes attention uses tf32, and batched small
-// products fp32.
+// products fp32. A CPU has fp32 and, where oneDNN and the processor have it, bf16, for products whose sides are all above 64.
 enum class Products : unsigned char { fp32, tf32, bf16, fp8 };
 inline constexpr const char* kProductNames[] = {"fp32", "tf32", "bf16", "fp8"};
 inline const char* name_of(Products how) { return kProductNames[static_cast<size_t>(how)]; }
@@ -114,5 +114,12 @@ std::string device_to_begin_on(const std::string& name, const CudaStatus& status
 std::unique_ptr<Device> open_cuda_device(int index);   // gpu/, throws Error(device)
 std::unique_ptr<Device> open_cpu_device(int threads);  // core/cpu
 std::string blas_name();                               // core/cpu: library and kernel in use
+
+// The library of products in bf16 on this machine's CPU.
+struct OnednnStatus {
+  bool here = false;
+  std::string library, reason;  // reason: for people, where it is not
+};
+OnednnStatus onednn_status();  // core/cpu
 
 }  // namespace comera

@@ -5,6 +5,7 @@
 
 #include "core/ops/list.h"
 #include "core/ops/profile.h"
+#include "core/ops/rounded_products.h"
 #include "core/ops/workspace.h"
 
 namespace comera {
@@ -20,9 +21,11 @@ class Ops {
   // true: the call of a list is one kernel, and layers hold calls back to make such lists. A list means the same as its items one by one;
   // none of them waits for another, and their float tensors are all of one dtype.
   virtual bool batches_small_calls() const { return false; }
-  Work work;                     // grows with every call, dry or not; the owner resets it
-  OpProfile* profile = nullptr;  // not owned; told of every call that is not dry
-  Workspace workspace;           // of the CPU's bodies with a large workspace; a GPU's machine has its own
+  Work work;                                 // grows with every call, dry or not; the owner resets it
+  OpProfile* profile = nullptr;              // not owned; told of every call that is not dry
+  Workspace workspace;                       // of the CPU's bodies with a large workspace; a GPU's machine has its own
+  const RoundedProducts* rounded = nullptr;  // of the CPU's products where they are in bf16
+  bool plans_rounded = false;                // the same of dry calls, which need no library
 
   // An empty list is no call.
   template <class Op>
@@ -162,6 +165,8 @@ class Ops {
   COMERA_OPS(COMERA_BODY)
 #undef COMERA_BODY
   // A linear layer as a product and a pass over the bias, where no product does both.
+  static op::Gemm product_of(const op::Linear& args);
+  static op::Gemm product_of(const op::LinearBackward& args);
   void linear_in_two(const op::Linear& args);
   void linear_backward_in_two(const op::LinearBackward& args);
 };

@@ -37,11 +37,13 @@ namespace op {
 
 struct Gemm : GemmArgs {
   static constexpr const char* name = "gemm";
+  static constexpr bool large_workspace = true;
   Work work(double bytes) const { return {flops(), bytes, 0}; }
 };
 // Small products of one dtype: one kernel, where batched.
 struct Gemms {
   static constexpr const char* name = "gemm";
+  static constexpr bool large_workspace = true;
   Items<GemmArgs> all;
   static void tensors(auto& a, auto& see) { see.items(a.all); }
   void check() const;
@@ -51,6 +53,7 @@ struct Gemms {
 // y (T, O) = x (T, I) w^T + b, with w (O, I) and b (O); not `transpose_w`: x w + b, with w (I, O).
 struct Linear {
   static constexpr const char* name = "linear";
+  static constexpr bool large_workspace = true;
   Tensor y, x, w, b;
   bool transpose_w = true;
   static void tensors(auto& a, auto& see) {
@@ -63,6 +66,7 @@ struct Linear {
 // Its gradients: dw (O, I) = dy^T x, db (O) = sum over rows of dy (T, O).
 struct LinearBackward {
   static constexpr const char* name = "linear_backward";
+  static constexpr bool large_workspace = true;
   Tensor dw, db, dy, x;
   static void tensors(auto& a, auto& see) {
     see.out(a.dw, a.db);

@@ -89,15 +89,21 @@ void Ops::run(const Op& op) {
 COMERA_OPS(COMERA_RUN)
 #undef COMERA_RUN
 
+op::Gemm Ops::product_of(const op::Linear& args) { return {{args.y, args.x, false, args.w, args.transpose_w, 1, 1}}; }
+
+op::Gemm Ops::product_of(const op::LinearBackward& args) {
+  const Tensor &dy = args.dy, &x = args.x;
+  return {{args.dw, Mat(dy, dy.size(0), dy.size(1)), true, Mat(x, x.size(0), x.size(1)), false, 1, 0}};  // also of no rows
+}
+
 void Ops::linear_in_two(const op::Linear& args) {
   body(op::BroadcastRows{args.y, args.b});
-  body(op::Gemm{{args.y, args.x, false, args.w, args.transpose_w, 1, 1}});
+  body(product_of(args));
 }
 
 void Ops::linear_backward_in_two(const op::LinearBackward& args) {
-  const Tensor &dy = args.dy, &x = args.x;
-  body(op::Gemm{{args.dw, Mat(dy, dy.size(0), dy.size(1)), true, Mat(x, x.size(0), x.size(1)), false, 1, 0}});  // also of no rows
-  body(op::ColumnSum{args.db, dy});
+  body(product_of(args));
+  body(op::ColumnSum{args.db, args.dy});
 }
 
 }  // namespace comera

@@ -138,7 +138,7 @@ class Json(CliTest):
     def test_doctor(self):
         document = self.ok_json("doctor")
         self.assertTrue(document["log"].endswith("/comera/studio.log"), document["log"])
-        self.check(document, {"version": str, "cuda.built": bool, "cuda.toolkit": str, "cuda.devices": list, "mpi.here": bool, "mpi.library": str, "mpi.reason": str, "nccl.here": bool, "nccl.version": str, "nccl.reason": str, "parquet.here": bool, "parquet.library": str, "parquet.reason": str, "blas": str, "threads": int, "store": str, "presets": list})
+        self.check(document, {"version": str, "cuda.built": bool, "cuda.toolkit": str, "cuda.devices": list, "mpi.here": bool, "mpi.library": str, "mpi.reason": str, "nccl.here": bool, "nccl.version": str, "nccl.reason": str, "onednn.here": bool, "onednn.library": str, "onednn.reason": str, "parquet.here": bool, "parquet.library": str, "parquet.reason": str, "blas": str, "threads": int, "store": str, "presets": list})
         self.assertEqual(document["cuda"]["toolkit"].startswith("nvcc "), document["cuda"]["built"])
         self.assertLessEqual({"demo", "encoder6-mnli", "encoder2-nli", "mlp-fashion"}, set(document["presets"]))
         self.assertEqual(document["store"], str(self.store))

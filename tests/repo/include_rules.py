@@ -40,6 +40,7 @@ LIBRARIES = [
     (re.compile(r"sqlite3(ext)?\.h$"), ["core/store"]),
     (re.compile(r"mpi\w*\.h$"), ["core/comm/mpi"]),
     (re.compile(r"(arrow|parquet)/.*"), ["core/data/parquet"]),
+    (re.compile(r"(dnnl\w*\.hp*|omp\.h)$"), ["core/cpu/onednn", "experiments/bench"]),
 ]
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:"([^"]+)"|<([^>]+)>|(\S+))', re.MULTILINE)
