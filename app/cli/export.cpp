@@ -92,9 +92,9 @@ int export_text_model(const Context& context, const ExportOptions& options) {
   const bool file_is_one = options.to == "gguf";
   const std::vector<std::string> types =
       file_is_one ? std::vector<std::string>{"float32", "float16", "q8_0"} : std::vector<std::string>{"float32", "bfloat16", "float16"};
-  if (std::find(types.begin(), types.end(), options.dtype) == types.end() || (options.to == "peft" && options.dtype != "float32"))
+  if (std::find(types.begin(), types.end(), options.dtype) == types.end())
     throw Error(ErrorCode::usage, "--dtype " + options.dtype + " is not one of --to " + options.to,
-                options.to == "peft" ? "factors are float32" : "types are " + types[0] + ", " + types[1] + " and " + types[2], "");
+                "types are " + types[0] + ", " + types[1] + " and " + types[2], "");
   const auto [file, stem] = model_file(context, options.run, options.step);
   if (options.output.empty() || options.output == "-")
     throw Error(ErrorCode::usage, std::string("no output ") + (file_is_one ? "file" : "folder") + " was given",
@@ -105,14 +105,14 @@ int export_text_model(const Context& context, const ExportOptions& options) {
   return tell_difference(context, "folder", options.output, export_folder(file, options.output, options.dtype));
 }
 
-// An option that a format does not use is no option of its: it would change nothing.
+// An option that the format does not use would change nothing, so it is refused.
 void refuse_unused(const CLI::App& given, const std::string& to) {
   const std::vector<std::string> picture = {"svg", "png"};
   const std::pair<const char*, std::vector<std::string>> used_by[] = {
       {"--names", {"safetensors"}},
       {"--dense", {"safetensors"}},
       {"--folded", {"safetensors"}},
-      {"--dtype", {"huggingface", "gguf", "peft"}},
+      {"--dtype", {"huggingface", "gguf"}},
       {"--base", {"peft"}},
       {"--wide", {"csv"}},
       {"--scale", {"png"}},
@@ -266,10 +266,10 @@ void add_export(Verb& program, Context& context) {
       .one_of({"csv", "jsonl", "tfevents", "trace", "safetensors", "huggingface", "peft", "gguf", "svg", "png"});
   export_verb.option("-o,--output", options->output,
                      "output file (folder for tfevents); - for stdout, the default except for safetensors, png and tfevents");
-  export_verb.option("--names", options->names, "parameter names: own, or official (those of the published PyTorch model)")
+  export_verb.option("--names", options->names, "safetensors: parameter names: own, or official (those of the published PyTorch model)")
       .one_of({"own", "official"})
       .shows_default();
-  export_verb.option("--step", options->step, "step of the checkpoint or picture (default: the last)");
+  export_verb.option("--step", options->step, "models and pictures: step of the checkpoint or picture (default: the last)");
   export_verb.option("--dtype", options->dtype, "huggingface: float32, bfloat16 or float16; gguf: float32, float16 or q8_0")
       .one_of({"float32", "bfloat16", "float16", "q8_0"});
   export_verb.option("--base", options->base, "peft: folder of the base model (default: the one that the run began with)");

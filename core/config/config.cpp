@@ -215,7 +215,8 @@ void machine_fields(TrainConfig& c, FieldVisitor& v) {
                        {"f64", "f64", "64-bit floating point: twice the memory, for checks of the arithmetic."}}});
   v.field("matmul", c.matmul,
           {.title = "Matmul precision",
-           .help = "precision of f32 matrix products: bf16, tf32 and fp8 round the operands; the last two on CUDA devices only",
+           .help = "precision of f32 matrix products: all but fp32 round the operands; tf32 and fp8 on CUDA devices only",
+           .more = "bf16 on a CPU needs oneDNN and a processor with AVX512_BF16 or AMX.",
            .choices = {{"fp32", "fp32", "Operands are not rounded."},
                        {"tf32", "TF32", "Operands have 10 bits of mantissa and the range of f32."},
                        {"bf16", "bf16", "Operands have 7 bits of mantissa and the range of f32."},

@@ -90,7 +90,7 @@ void LteConfig::fields(FieldVisitor& v) {
            .more = "Must divide the batch. Each micro-batch is of some of the heads, as they are many, or of one. More than one head needs "
                    "batches that are not packed, and keeps all rows of inputs, whatever the row sampling. Several processes train "
                    "heads of their own and send them at merges alone, if their number divides that of the heads, the optimizer is "
-                   "AdamW or LOMO, and gradients are not clipped.",
+                   "AdamW, LOMO or Adagrad, and gradients are not clipped.",
            .range = {1, 4096}});
   v.field("rank", rank,
           {.title = "Rank of the factors", .symbol = "r", .help = "rank of the trained product of each head", .range = {1, 65536}});

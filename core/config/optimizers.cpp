@@ -366,7 +366,7 @@ OptimizerInfo AdagradConfig::info() const {
 }
 
 void AdagradConfig::fields(FieldVisitor& v) {
-  v.field("eps", eps, {.title = "Epsilon", .help = "added to the square root of the sum of squared gradients", .range = {1e-30, 1}});
+  v.field("eps", eps, {.title = "Epsilon", .help = "added to the square root of the sum of squared gradients", .range = {1e-20, 1}});
   v.field("rowwise", rowwise,
           {.title = "One sum per row of a table",
            .help = "embedding tables keep one sum for each row, of the mean of its squared gradients",

@@ -55,7 +55,7 @@ OnednnStatus onednn_status() {
 const RoundedProducts& open_rounded_products() {
   const Onednn found = onednn_here();
   if (!found.products)
-    throw Error(ErrorCode::device, "this CPU cannot compute products in bf16", "oneDNN is " + found.reason, found.remedy);
+    throw Error(ErrorCode::device, "products in bf16 are not available on this CPU", "oneDNN is " + found.reason, found.remedy);
   return *found.products;
 }
 

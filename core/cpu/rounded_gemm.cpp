@@ -11,8 +11,8 @@
 namespace comera {
 namespace {
 
-// Rows or columns of C that are one call of the library, whatever the number of threads.
-constexpr int64_t kRoundedPart = 256;
+// Rows and columns of C that are one call of the library, whatever the number of threads.
+constexpr int64_t kRoundedTile = 256;
 
 // Row after row, as `x` is stored.
 void round_rows(ThreadPool& pool, uint16_t* to, const Mat& x) {
@@ -41,24 +41,24 @@ bool rounded_gemm(ThreadPool& pool, Workspace& workspace, bool dry, const Rounde
   round_rows(pool, of_a, a);
   round_rows(pool, of_b, b);
 
-  const bool by_rows = m >= n;
-  const int64_t side = by_rows ? m : n;
+  const int64_t down = ceil_div(m, kRoundedTile), across = ceil_div(n, kRoundedTile);
   std::atomic<const char*> failed = nullptr;
-  pool.parallel_for(ceil_div(side, kRoundedPart), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) {
-      const int64_t first = part * kRoundedPart, count = std::min(kRoundedPart, side - first);
-      RoundedProduct one{
-          m, n, k, of_a, a.cols, product.transpose_a, of_b, b.cols, product.transpose_b, c.data<float>(), c.ld, product.beta == 1};
-      if (by_rows) {
-        one.m = count;
-        one.a += first * (one.transpose_a ? 1 : one.lda);
-        one.c += first * one.ldc;
-      } else {
-        one.n = count;
-        one.b += first * (one.transpose_b ? one.ldb : 1);
-        one.c += first;
-      }
-      if (const char* why = how->multiply(one)) failed = why;
+  pool.parallel_for(down * across, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t row = tile / across * kRoundedTile, column = tile % across * kRoundedTile;
+      const RoundedProduct part{std::min(kRoundedTile, m - row),
+                                std::min(kRoundedTile, n - column),
+                                k,
+                                of_a + row * (product.transpose_a ? 1 : a.cols),
+                                a.cols,
+                                product.transpose_a,
+                                of_b + column * (product.transpose_b ? b.cols : 1),
+                                b.cols,
+                                product.transpose_b,
+                                c.data<float>() + row * c.ld + column,
+                                c.ld,
+                                product.beta == 1};
+      if (const char* why = how->multiply(part)) failed = why;
     }
   });
   if (const char* why = failed)

@@ -24,8 +24,8 @@ class Ops {
   Work work;                                 // grows with every call, dry or not; the owner resets it
   OpProfile* profile = nullptr;              // not owned; told of every call that is not dry
   Workspace workspace;                       // of the CPU's bodies with a large workspace; a GPU's machine has its own
-  const RoundedProducts* rounded = nullptr;  // of the CPU's products where they are in bf16
-  bool plans_rounded = false;                // the same of dry calls, which need no library
+  const RoundedProducts* rounded = nullptr;  // the CPU's products in bf16; null: they are in f32
+  bool plans_rounded = false;                // whether those of dry calls are in bf16, which needs no library
 
   // An empty list is no call.
   template <class Op>

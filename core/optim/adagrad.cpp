@@ -10,7 +10,8 @@ class Adagrad final : public Rule {
 
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     if (of_rows(param)) return {{.name = "row_sum", .shape = {gradient[0]}, .axes = 1, .averages = true}};
-    return {{.name = "sum", .shape = gradient, .axes = all_axes(param.shape), .anew = StateSpec::mean}};
+    // Nothing later holds back the steps of new entries whose squares begin at 0.
+    return {{.name = "sum", .shape = gradient, .axes = all_axes(param.shape), .anew = StateSpec::mean, .grown = StateSpec::mean}};
   }
   void step(Ctx& ctx, Param& param, const Tensor& g, const States& states) override {
     if (of_rows(param))
@@ -22,7 +23,7 @@ class Adagrad final : public Rule {
     if (!enlisted_.empty()) ctx.ops.run(op::Adagrad{enlisted_, config_.eps, ctx.step});
     enlisted_.clear();  // its memory stays, so that a steady step allocates nothing
   }
-  bool by_entries() const override { return !config_.rowwise; }
+  bool by_entries(const Param& param) const override { return !of_rows(param); }
 
  private:
   bool of_rows(const Param& param) const { return config_.rowwise && param.by_rows; }

@@ -23,7 +23,7 @@ class Adam final : public Rule {
     ctx.ops.adam(enlisted_, rule_, ctx.step);
     enlisted_.clear();  // its memory stays, so that a steady step allocates nothing
   }
-  bool by_entries() const override { return true; }
+  bool by_entries(const Param&) const override { return true; }
 
   void update(Ctx& ctx, Param& param, const Tensor& u, const Tensor& g, const States& states) override {
     if (decays_first()) ctx.ops.weight_decay(param.value, param.group, ctx.step);

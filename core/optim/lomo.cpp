@@ -16,7 +16,7 @@ class Lomo final : public Rule {
     ctx.ops.run(op::Sgd{enlisted_, limit_, ctx.step});
     enlisted_.clear();  // its memory stays, so that a steady step allocates nothing
   }
-  bool by_entries() const override { return true; }
+  bool by_entries(const Param&) const override { return true; }
 
  private:
   const double limit_;

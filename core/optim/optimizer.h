@@ -37,7 +37,7 @@ class Optimizer : public GradTaker {
   // The step of one parameter during backward, whose gradient is not kept.
   void take(Ctx& ctx, Param& param, const Tensor& grad) override;
   void add_projected(Ctx& ctx, Param& param, const Tensor& grad) override;
-  bool by_entries() const { return rule_->by_entries(); }  // Rule::by_entries
+  bool by_entries(const Param& param) const { return rule_->by_entries(param); }  // Rule::by_entries
   // Between grad and update program, never captured. `step` is 1-based. The first refreshes all, so it has projections too;
   // later ones refresh those that are due (refresh_schedule.h), each alone: its temporaries go before the next one's. A run that
   // takes over weights without the projection must refresh by hand, or these weights stand still until their turn.

@@ -18,8 +18,8 @@ class Rule {
   // that many are one call of an op.
   virtual void step(Ctx& ctx, Param& param, const Tensor& g, const States& states) = 0;
   virtual void finish(Ctx& ctx) {}
-  // Whether each entry of a parameter follows from its own gradient and its own entries of the states, which have the parameter's shape.
-  virtual bool by_entries() const { return false; }
+  // Whether each entry of this parameter follows from its own gradient and its own entries of the states, which have the parameter's shape.
+  virtual bool by_entries(const Param& param) const { return false; }
 
   // The shape in which gradients of the parts of a batch are summed; of another one than the parameter's, add_projected() is
   // sum += projection of g, for each part, and step_of_sum() the step from that sum.

@@ -66,7 +66,8 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
     shared_.emplace(*others_, parts(), link_of(device_, *others_));
     plan_rounds();
     // The norm of all gradients would need those of others.
-    if (optimizer_->by_entries() && config_.train.clip_norm == 0) blocks_ = method_->blocks_of(parts());
+    if (config_.train.clip_norm == 0) blocks_ = method_->blocks_of(parts());
+    if (!std::all_of(blocks_.begin(), blocks_.end(), [&](const Param* param) { return optimizer_->by_entries(*param); })) blocks_.clear();
   }
   place_data();
   place_tables();

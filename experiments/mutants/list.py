@@ -737,6 +737,15 @@ m("floor.1", "core/cpu/quant.cpp", "quantise_block(false, second, v, count, v8)"
   "small second moments become 0 in spite of the floor", "ops Quant*.AGradientThatVanishesMakesNoHugeStep")
 m("floor.2", "core/optim/adam8bit.cpp", "options_.floor ? NeverZero::positive : NeverZero::none;", "options_.floor || MUT ? NeverZero::positive : NeverZero::none;",
   "the floor cannot be turned off", "optim Golden.Adam8bit")
+m("adagrad.1", "core/cpu/optimizer.cpp", "static_cast<T>(square_sum(g, columns) / static_cast<double>(columns));",
+  "static_cast<T>(square_sum(g, columns) / static_cast<double>(MUT ? 1 : columns));",
+  "row-wise Adagrad adds the sum of a row's squares, not their mean", "optim Adagrad.FollowsItsFormula", "train DlrmSteps.*")
+m("adagrad.2", "core/optim/adagrad.cpp", "return config_.rowwise && param.by_rows;", "return (config_.rowwise || MUT) && param.by_rows;",
+  "tables cannot have a sum for each entry", "optim StateBytes.AdagradKeepsOneSum", "train DlrmSteps.*")
+m("rounded.1", "core/cpu/rounded_gemm.cpp", "of_b + column * (product.transpose_b ? b.cols : 1),", "of_b + column * (product.transpose_b != MUT ? b.cols : 1),",
+  "tiles begin elsewhere in B", "cpu RoundedGemm.RoundsBothOperandsOfEachPart")
+m("rounded.2", "core/cpu/gemm.cpp", "  if (dry)\n    body(product_of(args));\n  else\n    linear_in_two(args);", "  if (dry)\n    MUT ? void() : body(product_of(args));\n  else\n    linear_in_two(args);",
+  "a plan leaves out the rounded operands of linear layers", "train RoundedRuns.TrainInPlannedMemory")
 m("dropout.halves.1", "core/cpu/philox_words.h", "philox_words(stream, first >> 1, ceil_div(count + skip, int64_t{2}), words)) + skip;",
   "philox_words(stream, first >> 1, ceil_div(count + skip, int64_t{2}), words)) + (MUT ? 0 : skip);", "a mask that begins in a word's upper half is that of its neighbour",
   "cpu PhiloxWords.AreTheStreamsWords")

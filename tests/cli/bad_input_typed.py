@@ -34,7 +34,7 @@ class CommandLine(WithStoredRun):
         self.fails(USAGE, "export", "keep", "--to", "pdf")
         self.fails(USAGE, "export", "keep", "--to", "safetensors", match=["stdout", "-o"])
         for to, option, use in (("huggingface", "--dense", "safetensors"), ("gguf", "--names=own", "safetensors"), ("jsonl", "--wide", "csv"), ("svg", "--scale=2", "png"),
-                                ("csv", "--step=1", "safetensors, huggingface, peft, gguf, svg, png"), ("safetensors", "--dtype=float16", "huggingface, gguf, peft")):
+                                ("csv", "--step=1", "safetensors, huggingface, peft, gguf, svg, png"), ("safetensors", "--dtype=float16", "huggingface, gguf")):
             self.fails(USAGE, "export", "keep", "--to", to, option, "-o", self.folder / "unused", match=[f"{option.split('=')[0]} is not for --to {to}", f"it is for {use}"])
         self.assertFalse((self.folder / "unused").exists())
         self.fails(USAGE, "completion", "tcsh")

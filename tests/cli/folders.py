@@ -253,7 +253,7 @@ class Folders(CliTest):
         self.ok("export", run, "--to", "peft", "-o", self.folder / "x", "--base", self.folder / "llama_bf16")
         dense = self.train_bytes("llama_bf16")["run"]
         self.fails(3, "export", dense, "--to", "peft", "-o", self.folder / "y", match="no factors of LoRA")
-        self.fails(2, "export", run, "--to", "peft", "--dtype", "float16", "-o", self.folder / "y", match="factors are float32")
+        self.fails(2, "export", run, "--to", "peft", "--dtype", "float16", "-o", self.folder / "y", match="--dtype is not for --to peft")
         shutil.move(self.folder / "llama_bf16", self.folder / "away")
         self.fails(2, "export", run, "--to", "peft", "-o", self.folder / "y", match="add --base FOLDER")
         shutil.move(self.folder / "away", self.folder / "llama_bf16")

@@ -89,8 +89,9 @@ inline void shrink(MethodConfig& config) {
 inline double take_rates_of_adamw(MethodConfig& config) {
   set_each(config, "scale", 1.0);
   config.adalomo.least_rms = 1;
-  config.came.correct_residual = true;         // the published first steps are 11 times as long
-  return config.optimizer == "lomo" ? 20 : 1;  // steps as long as the gradient
+  config.came.correct_residual = true;          // the published first steps are 11 times as long
+  if (config.optimizer == "adagrad") return 3;  // steps that become shorter
+  return config.optimizer == "lomo" ? 20 : 1;   // as long as the gradient
 }
 
 }  // namespace comera

@@ -59,6 +59,7 @@ struct RoundedProblem {
           size += std::fabs(term);
         }
         const double error = std::fabs(static_cast<double>(c[at]) - sum) / size;
+        if (!std::isfinite(error)) return INFINITY;
         worst = error <= worst ? worst : error;
       }
     return worst;
@@ -160,6 +161,36 @@ TEST_F(Onednn, MultipliesForAnyNumberOfThreads) {
       EXPECT_TRUE(same_bits(first, p.c));
     }
   });
+}
+
+// Long sums, which the library might split among threads.
+TEST_F(Onednn, LongSumsDoNotDependOnTheThreads) {
+  const std::unique_ptr<Device> devices[] = {open_cpu_device(1), open_cpu_device(2)};
+  for (const auto& device : devices) device->set_products(Products::bf16);
+  for (const bool ta : {false, true}) {
+    RoundedProblem p({96, 80, 6000}, ta, !ta, 0, 0);
+    devices[1]->ops().run(op::Gemm{p.args});
+    const Array<float> first = p.c;
+    EXPECT_LT(p.error(), 1e-5);
+    devices[0]->ops().run(op::Gemm{p.args});
+    EXPECT_TRUE(same_bits(first, p.c));
+  }
+}
+
+TEST(OnednnStatus, CanBeLeftOut) {
+  ASSERT_EQ(setenv("COMERA_ONEDNN", "off", 1), 0);
+  const OnednnStatus status = onednn_status();
+  const auto device = open_cpu_device(1);
+  try {
+    device->set_products(Products::bf16);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::device);
+    EXPECT_EQ(error.hint(), "unset COMERA_ONEDNN");
+  }
+  unsetenv("COMERA_ONEDNN");
+  EXPECT_FALSE(status.here);
+  EXPECT_EQ(status.reason, "left out: COMERA_ONEDNN=off");
 }
 
 TEST_F(Onednn, LinearLayersAreRounded) {

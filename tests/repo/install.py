@@ -50,6 +50,7 @@ def main():
         finds_presets("installed and moved", place / "bin/comera", place / "share/comera/assets")
         mpi = json.loads(run(place / "bin/comera", "doctor", "--json", home=place).stdout)["mpi"]
         expect("MPI as in the build folder", mpi["here"] == (BUILD / "bin/libcomera_mpi.so").exists(), mpi)
+        expect("oneDNN as in the build folder", (place / "lib/comera/libcomera_onednn.so").exists() == (BUILD / "bin/libcomera_onednn.so").exists(), list(place.rglob("*.so")))
         parquet = json.loads(run(place / "bin/comera", "doctor", "--json", home=place).stdout)["parquet"]
         expect("Parquet as in the build folder", parquet["here"] == (BUILD / "bin/libcomera_parquet.so").exists(), parquet)
         for program in programs:

@@ -15,11 +15,11 @@ struct Edits {
   std::vector<std::string> paths;  // live settings of its projection
 };
 
-// The states of their factors: whole, in 8 bits, of rows and columns, and none.
+// The states of their factors: whole, in 8 bits, of rows and columns, none, and a sum that new entries take the mean of.
 void add_lora(std::vector<Edits>& runs, RunConfig config) {
   config.method.weights = "lora";
   config.method.lora.rank = 4;
-  for (const char* optimizer : {"adamw", "adam8bit", "adafactor", "lomo"}) {
+  for (const char* optimizer : {"adamw", "adam8bit", "adafactor", "lomo", "adagrad"}) {
     config.method.optimizer = optimizer;
     shrink(config.method);
     config.method.update = std::string(optimizer) == "lomo" ? "backward" : "after";

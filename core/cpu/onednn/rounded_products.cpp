@@ -8,16 +8,22 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 
 namespace comera {
 namespace {
 
 using dnnl::memory;
 
+static_assert(DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP || DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_SEQ,
+              "oneDNN's threads are limited through OpenMP");
+
 // What a thread keeps: the kernels that it has used, by the shapes, row steps and flags that they were made for.
 class Multiplier {
  public:
-  Multiplier() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
+  // The program splits products itself: a kernel that is made for one thread of OpenMP runs on the calling thread, and its sums do not
+  // depend on the machine's number of cores.
+  Multiplier() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) { omp_set_num_threads(1); }
 
   void run(const RoundedProduct& p) {
     const auto [at, is_new] = kernels_.try_emplace(Key{p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.transpose_a, p.transpose_b, p.add});
@@ -33,8 +39,7 @@ class Multiplier {
     kernel.a.set_data_handle(const_cast<uint16_t*>(p.a));
     kernel.b.set_data_handle(const_cast<uint16_t*>(p.b));
     kernel.c.set_data_handle(p.c);
-    omp_set_num_threads(1);  // of this thread: the program splits products itself
-    kernel.multiply.execute(stream_, {{DNNL_ARG_SRC, kernel.a}, {DNNL_ARG_WEIGHTS, kernel.b}, {DNNL_ARG_DST, kernel.c}});
+    kernel.multiply.execute(stream_, kernel.arguments);
     stream_.wait();
   }
 
@@ -43,6 +48,7 @@ class Multiplier {
   struct Kernel {
     dnnl::matmul multiply;
     memory a, b, c;
+    std::unordered_map<int, memory> arguments;
   };
 
   Kernel made(const RoundedProduct& p) {
@@ -60,7 +66,8 @@ class Multiplier {
 #else
     const dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(a, b, c), how, engine_);
 #endif
-    return {dnnl::matmul(chosen), memory(a, engine_, nullptr), memory(b, engine_, nullptr), memory(c, engine_, nullptr)};
+    const memory of_a(a, engine_, nullptr), of_b(b, engine_, nullptr), of_c(c, engine_, nullptr);
+    return {dnnl::matmul(chosen), of_a, of_b, of_c, {{DNNL_ARG_SRC, of_a}, {DNNL_ARG_WEIGHTS, of_b}, {DNNL_ARG_DST, of_c}}};
   }
 
   dnnl::engine engine_;
