@@ -39,6 +39,12 @@ class CommandLine(WithStoredRun):
         self.assertFalse((self.folder / "unused").exists())
         self.fails(USAGE, "completion", "tcsh")
 
+    def test_products_that_this_machine_lacks(self):
+        rounded = ["demo", "--method", "adamw", "--set", "train.matmul=bf16", "--steps", "1"]
+        self.fails(4, "train", *rounded, "--store", self.folder / "rounded.db", env={"COMERA_ONEDNN": "off"}, match=["products in bf16 are not available on this CPU", "oneDNN is left out", "try: unset COMERA_ONEDNN"])
+        self.assertIn("peak memory", self.ok("plan", *rounded[:-2], env={"COMERA_ONEDNN": "off"}).out)  # for another machine
+        self.fails(3, "train", "demo", "--set", "train.matmul=tf32", "--set", "train.device=cpu", match="computes products in fp32 or bf16")
+
     def test_no_arguments_is_short_help(self):
         result = self.comera()
         self.assertEqual((result.code, result.out), (2, ""))
