@@ -17,13 +17,17 @@ from pathlib import Path
 COMERA = Path(__file__).resolve().parents[2] / "build" / "bin" / "comera"
 ROWS = {  # preset, score, shown as; name: method and settings
     "clicks": ("dlrm-flights", "val_auc", "Validation AUC", {
-        "dense AdamW, gradients of all rows": ("adamw", ["method.table_gradients=dense", "train.epochs=1"]),
-        "dense AdamW, gradients of rows": ("adamw", ["train.epochs=1"]),
-        "dense 8-bit Adam": ("adam8bit", ["train.epochs=1"]),
-        "dense COAP": ("coap", ["train.epochs=1", "method.coap.rank=32"]),
+        "dense AdamW, gradients of all rows": ("adamw", ["method.table_gradients=dense", "train.epochs=1", "train.lr=0.008"]),
+        "dense AdamW, gradients of rows": ("adamw", ["train.epochs=1", "train.lr=0.008"]),
+        "dense 8-bit Adam": ("adam8bit", ["train.epochs=1", "train.lr=0.004"]),
+        "dense COAP": ("coap", ["train.epochs=1", "train.lr=0.008", "method.coap.rank=32"]),
+        "dense Adagrad": ("adagrad", ["train.epochs=1", "train.lr=0.08", "method.adagrad.rowwise=false"]),
+        "dense row-wise Adagrad": ("adagrad", ["train.epochs=1", "train.lr=0.08"]),
         "CoMERA": ("", []),
-        "CoMERA, tables of 200 rows or more": ("", ["model.dlrm.min_tt_rows=200", "model.tt.embedding.cores=3", "model.tt.embedding.rank=11"]),
-        "CoMERA, tables dense": ("", ["model.tt.embedding.tensorise=false", "model.tt.ffn_in.tensorise=true", "train.epochs=1"]),
+        "CoMERA, fixed ranks": ("", ["train.lr=0.008", "train.lr_core=0.01", "method.comera.train_ranks=false"]),
+        "CoMERA, tables of 200 rows or more": ("", ["train.lr=0.008", "train.lr_core=0.01", "model.dlrm.min_tt_rows=200", "model.tt.embedding.cores=3",
+                                                    "model.tt.embedding.rank=11"]),
+        "CoMERA, tables dense": ("", ["train.lr=0.008", "train.lr_core=0.01", "model.tt.embedding.tensorise=false", "model.tt.ffn_in.tensorise=true", "train.epochs=1"]),
     }),
     "images": ("cnn-fashion", "val_accuracy", "Validation accuracy", {
         "dense AdamW": ("", []),
