@@ -80,7 +80,8 @@ void check_result(const Context& context, const Snapshot& last) {
 
 Error not_saved(const Snapshot& last) {
   return {ErrorCode::storage, "the run was not saved completely", last.store_problem,
-          "free some disk space: the next command on this store merges the rows and checkpoints that are kept elsewhere"};
+          "make the store writable again, for example by freeing disk space: the next command on it merges the rows and checkpoints that "
+          "are kept elsewhere"};
 }
 
 }  // namespace comera::cli
