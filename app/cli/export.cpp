@@ -266,7 +266,7 @@ void add_export(Verb& program, Context& context) {
       .one_of({"csv", "jsonl", "tfevents", "trace", "safetensors", "huggingface", "peft", "gguf", "svg", "png"});
   export_verb.option("-o,--output", options->output,
                      "output file (folder for tfevents); - for stdout, the default except for safetensors, png and tfevents");
-  export_verb.option("--names", options->names, "safetensors: parameter names: own, or official (those of the published PyTorch model)")
+  export_verb.option("--names", options->names, "safetensors: parameter names, own or official (as in the published PyTorch model)")
       .one_of({"own", "official"})
       .shows_default();
   export_verb.option("--step", options->step, "models and pictures: step of the checkpoint or picture (default: the last)");

@@ -18,11 +18,11 @@ using dnnl::memory;
 static_assert(DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP || DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_SEQ,
               "oneDNN's threads are limited through OpenMP");
 
-// What a thread keeps: the kernels that it has used, by the shapes, row steps and flags that they were made for.
+// The kernels that a thread has used, by shapes, row steps and flags.
 class Multiplier {
  public:
-  // The program splits products itself: a kernel that is made for one thread of OpenMP runs on the calling thread, and its sums do not
-  // depend on the machine's number of cores.
+  // The program splits products itself. A kernel made for one OpenMP thread runs on the calling thread, and its sums do not depend on the
+  // number of cores.
   Multiplier() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) { omp_set_num_threads(1); }
 
   void run(const RoundedProduct& p) {
