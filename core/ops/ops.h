@@ -25,7 +25,7 @@ class Ops {
   OpProfile* profile = nullptr;              // not owned; told of every call that is not dry
   Workspace workspace;                       // of the CPU's bodies with a large workspace; a GPU's machine has its own
   const RoundedProducts* rounded = nullptr;  // the CPU's products in bf16; null: they are in f32
-  bool plans_rounded = false;                // whether those of dry calls are in bf16, which needs no library
+  bool plans_rounded = false;                // bf16 in dry calls, which need no library
 
   // An empty list is no call.
   template <class Op>

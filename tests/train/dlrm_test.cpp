@@ -107,21 +107,8 @@ TEST(DlrmRuns, AResumedRunIsTheSame) {
   for (RunConfig config : some_runs()) {
     SCOPED_TRACE(config.method.weights + " " + config.method.optimizer);
     config.train.steps = 20;
-    const std::string middle = file("dlrm-middle"), end = file("dlrm-end"), again = file("dlrm-again");
     const auto device = open_cpu_device(2);
-    TrainObserver silent;
-    Trainer trainer(config, data_of(config), nullptr, *device, silent);
-    trainer.start();
-    while (trainer.state().step < 11) trainer.step();
-    trainer.save(middle);
-    while (!trainer.finished()) trainer.step();
-    trainer.save(end);
-    Trainer resumed(config, data_of(config), nullptr, *device, silent);
-    resumed.restore(middle);
-    while (!resumed.finished()) resumed.step();
-    resumed.save(again);
-    EXPECT_EQ(difference(end, again), "");
-    for (const std::string& path : {middle, end, again}) std::filesystem::remove(path);
+    expect_the_same_when_resumed(config, "dlrm", *device, *device);
   }
 }
 

@@ -43,22 +43,8 @@ TEST_F(RoundedRuns, TrainInPlannedMemory) {
 }
 
 TEST_F(RoundedRuns, AResumedRunIsTheSame) {
-  const RunConfig config = wide_images("bf16");
-  const std::string middle = file("rounded-middle"), end = file("rounded-end"), again = file("rounded-again");
-  TrainObserver silent;
   const auto device = open_cpu_device(2), other = open_cpu_device(3);
-  Trainer trainer(config, data_of(config), nullptr, *device, silent);
-  trainer.start();
-  while (trainer.state().step < 11) trainer.step();
-  trainer.save(middle);
-  while (!trainer.finished()) trainer.step();
-  trainer.save(end);
-  Trainer resumed(config, data_of(config), nullptr, *other, silent);
-  resumed.restore(middle);
-  while (!resumed.finished()) resumed.step();
-  resumed.save(again);
-  EXPECT_EQ(difference(end, again), "");
-  for (const std::string& path : {middle, end, again}) std::filesystem::remove(path);
+  expect_the_same_when_resumed(wide_images("bf16"), "rounded", *device, *other);
 }
 
 }  // namespace

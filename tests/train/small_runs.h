@@ -298,4 +298,22 @@ inline std::string difference(const std::string& a, const std::string& b) {
   return first.metadata() == second.metadata() ? "" : "metadata";
 }
 
+// A run on `device` and one on `other` that resumes it from step 11 end with the same bytes.
+inline void expect_the_same_when_resumed(const RunConfig& config, const std::string& name, Device& device, Device& other) {
+  const std::string middle = file(name + "-middle"), end = file(name + "-end"), again = file(name + "-again");
+  TrainObserver silent;
+  Trainer trainer(config, data_of(config), nullptr, device, silent);
+  trainer.start();
+  while (trainer.state().step < 11) trainer.step();
+  trainer.save(middle);
+  while (!trainer.finished()) trainer.step();
+  trainer.save(end);
+  Trainer resumed(config, data_of(config), nullptr, other, silent);
+  resumed.restore(middle);
+  while (!resumed.finished()) resumed.step();
+  resumed.save(again);
+  EXPECT_EQ(difference(end, again), "");
+  for (const std::string& path : {middle, end, again}) std::filesystem::remove(path);
+}
+
 }  // namespace comera::test
