@@ -1,10 +1,13 @@
 // Products: in bf16 by rounded_gemm.cpp, else skinny ones by skinny_gemm.cpp, all others by the BLAS, each thread one part of C.
 #include <algorithm>
+#include <limits>
+#include <span>
 #include <type_traits>
 
 #include "core/base/rounding.h"
 #include "core/cpu/blas.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/cpu/parts.h"
 #include "core/cpu/rounded_gemm.h"
 #include "core/cpu/skinny_gemm.h"
 #include "core/cpu/typed.h"
@@ -15,22 +18,51 @@ namespace {
 
 // Parts are whole tiles of the library's kernels (16 x 4 or its transpose).
 constexpr int64_t kPart = 16;
-// Below this, waking a thread costs more than it saves.
-constexpr double kInlineFlops = 0.5e6;
+// Least FLOPs of a thread: for fewer, waking it costs more than it saves.
+constexpr int64_t kGrainFlops = 250'000;
 
+// A product by the library, in parts of its longer side.
 template <class T>
-void split_gemm(ThreadPool& pool, bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b,
-                int64_t ldb, T beta, T* c, int64_t ldc) {
-  const bool by_rows = m >= n;
-  const int64_t side = by_rows ? m : n, parts = ceil_div(side, kPart);
-  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  pool.parallel_for(parts, flops < kInlineFlops ? parts : 1, [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * kPart, count = std::min(side, end * kPart) - first;
-    if (by_rows)
-      blas::gemm(ta, tb, count, n, k, alpha, a + first * (ta ? 1 : lda), lda, b, ldb, beta, c + first * ldc, ldc);
+class Parted {
+ public:
+  explicit Parted(const GemmArgs& args)
+      : args_(args), m_(args.c.rows), n_(args.c.cols), k_(args.terms()), by_rows_(m_ >= n_), side_(by_rows_ ? m_ : n_) {}
+
+  int64_t terms() const { return m_ * n_ * k_; }
+  Units parts() const {
+    return {m_ == 0 || n_ == 0 ? 0 : ceil_div(side_, kPart), std::max<int64_t>(1, 2 * kPart * k_ * (by_rows_ ? n_ : m_))};
+  }
+  void multiply(int64_t begin, int64_t end) const {
+    const int64_t first = begin * kPart, count = std::min(side_, end * kPart) - first;
+    const bool ta = args_.transpose_a, tb = args_.transpose_b;
+    // The library refuses a row step of 0, which a matrix without columns has.
+    const int64_t lda = std::max<int64_t>(args_.a.ld, 1), ldb = std::max<int64_t>(args_.b.ld, 1), ldc = args_.c.ld;
+    const T *a = args_.a.template data<T>(), *b = args_.b.template data<T>();
+    const T alpha = static_cast<T>(args_.alpha), beta = static_cast<T>(args_.beta);
+    T* c = args_.c.template data<T>();
+    if (by_rows_)
+      blas::gemm(ta, tb, count, n_, k_, alpha, a + first * (ta ? 1 : lda), lda, b, ldb, beta, c + first * ldc, ldc);
     else
-      blas::gemm(ta, tb, m, count, k, alpha, a, lda, b + first * (tb ? ldb : 1), ldb, beta, c + first, ldc);
-  });
+      blas::gemm(ta, tb, m_, count, k_, alpha, a, lda, b + first * (tb ? ldb : 1), ldb, beta, c + first, ldc);
+  }
+
+ private:
+  const GemmArgs& args_;
+  const int64_t m_, n_, k_;
+  const bool by_rows_;
+  const int64_t side_;
+};
+
+// Products that do not wait for one another.
+template <class T>
+void multiply_parts(ThreadPool& pool, std::span<const GemmArgs> all, int64_t most_terms) {
+  for_units(
+      pool, all, kGrainFlops,
+      [&](const GemmArgs& args) {
+        const Parted<T> product(args);
+        return product.terms() > most_terms ? Units{0, 1} : product.parts();
+      },
+      [](const GemmArgs& args, int64_t begin, int64_t end) { Parted<T>(args).multiply(begin, end); });
 }
 
 }  // namespace
@@ -44,25 +76,24 @@ void CpuOps::body(const op::Gemm& args) {
 
 void CpuOps::multiply(const GemmArgs& args) {
   const Mat &a = args.a, &b = args.b, &c = args.c;
-  if (c.rows == 0 || c.cols == 0) return;
-  const int64_t m = c.rows, n = c.cols, k = args.terms();
-  const bool ta = args.transpose_a, tb = args.transpose_b;
   by_float_type(c.tensor, [&](auto type) {
     using T = decltype(type);
-    // The library refuses a row step of 0, which a matrix without columns has.
-    const int64_t lda = std::max<int64_t>(a.ld, 1), ldb = std::max<int64_t>(b.ld, 1);
-    const T *pa = a.data<T>(), *pb = b.data<T>();
     if constexpr (std::is_same_v<T, float>) {
-      if (skinny_gemm(
-              pool_, {m, n, k, pa, lda, ta, pb, ldb, tb, c.data<T>(), c.ld, static_cast<float>(args.alpha), static_cast<float>(args.beta)}))
+      if (skinny_gemm(pool_, {c.rows, c.cols, args.terms(), a.data<T>(), a.ld, args.transpose_a, b.data<T>(), b.ld, args.transpose_b,
+                              c.data<T>(), c.ld, static_cast<float>(args.alpha), static_cast<float>(args.beta)}))
         return;
     }
-    split_gemm<T>(pool_, ta, tb, m, n, k, static_cast<T>(args.alpha), pa, lda, pb, ldb, static_cast<T>(args.beta), c.data<T>(), c.ld);
+    multiply_parts<T>(pool_, {&args, 1}, std::numeric_limits<int64_t>::max());
   });
 }
 
+// The small ones are shared among threads as one sequence: one by one, each would be too short to wake a thread for.
 void CpuOps::body(const op::Gemms& args) {
-  for (const GemmArgs& product : args.all) body(op::Gemm{product});
+  const bool in_bf16 = dry ? plans_rounded : rounded != nullptr;
+  if (!in_bf16 && !dry)
+    by_float_type(args.all[0].c.tensor, [&](auto type) { multiply_parts<decltype(type)>(pool_, args.all.view(), kLibrarySmall); });
+  for (const GemmArgs& product : args.all)
+    if (in_bf16 || product.c.rows * product.c.cols * product.terms() > kLibrarySmall) body(op::Gemm{product});
 }
 
 void CpuOps::body(const op::Linear& args) {

@@ -4,6 +4,7 @@
 #include "core/base/rounding.h"
 #include "core/cpu/chunks.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/cpu/parts.h"
 #include "core/cpu/row_blocks.h"
 #include "core/cpu/typed.h"
 #include "core/ops/pointwise_math.h"
@@ -36,20 +37,22 @@ void CpuOps::body(const op::Copy& args) {
 }
 
 void CpuOps::body(const op::Copies& args) {
-  for (const CopyArgs& p : args.all) {
-    const size_t size = size_of(p.y.tensor.dtype()), row = static_cast<size_t>(p.y.cols) * size;
-    const auto line = [&](const Mat& m, int64_t i) {
-      return static_cast<char*>(m.tensor.raw()) + static_cast<size_t>(m.offset + i * m.ld) * size;
-    };
-    if (p.y.rows == 0 || row == 0) continue;
-    const int64_t grain = static_cast<int64_t>(size_t{16} * kChunk / row) + 1;
-    pool_.parallel_for(p.y.rows, grain, [&](int64_t begin, int64_t end) {
-      if (p.y.ld == p.y.cols && p.x.ld == p.x.cols)
-        std::memcpy(line(p.y, begin), line(p.x, begin), static_cast<size_t>(end - begin) * row);
-      else
-        for (int64_t i = begin; i < end; ++i) std::memcpy(line(p.y, i), line(p.x, i), row);
-    });
-  }
+  const auto bytes_of_row = [](const CopyArgs& p) { return p.y.cols * static_cast<int64_t>(size_of(p.y.tensor.dtype())); };
+  for_units(
+      pool_, args.all.view(), 16 * kChunk,
+      [&](const CopyArgs& p) {
+        return Units{bytes_of_row(p) == 0 ? 0 : p.y.rows, std::max<int64_t>(1, bytes_of_row(p))};
+      },
+      [&](const CopyArgs& p, int64_t begin, int64_t end) {
+        const size_t size = size_of(p.y.tensor.dtype()), row = static_cast<size_t>(bytes_of_row(p));
+        const auto line = [&](const Mat& m, int64_t i) {
+          return static_cast<char*>(m.tensor.raw()) + static_cast<size_t>(m.offset + i * m.ld) * size;
+        };
+        if (p.y.ld == p.y.cols && p.x.ld == p.x.cols)
+          std::memcpy(line(p.y, begin), line(p.x, begin), static_cast<size_t>(end - begin) * row);
+        else
+          for (int64_t i = begin; i < end; ++i) std::memcpy(line(p.y, i), line(p.x, i), row);
+      });
 }
 
 void CpuOps::body(const op::Add& args) {

@@ -1,11 +1,12 @@
 // Rank vectors: the masked cores, and the objective that makes ranks shrink (core/ops/rank_math.h).
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <span>
 #include <vector>
 
 #include "core/base/rounding.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/cpu/parts.h"
 #include "core/cpu/typed.h"
 #include "core/ops/rank_math.h"
 
@@ -30,69 +31,90 @@ const T* factors(const Tensor& d, const StepScalars& step) {
   return out;
 }
 
-template <class T>
-void multiply_rows(ThreadPool& pool, T* out, const T* in, const T* factor, int64_t rows, int64_t r) {
-  pool.parallel_for(rows, std::max<int64_t>(1, kElementGrain / r), [=](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      for (int64_t b = 0; b < r; ++b) out[row * r + b] = in[row * r + b] * factor[b];
-  });
-}
-
-void copy_unless_same(const Tensor& to, const Tensor& from) {
-  if (to.raw() != from.raw() && to.count() > 0) std::memcpy(to.raw(), from.raw(), static_cast<size_t>(to.bytes()));
-}
-
 // ---- masked cores -------------------------------------------------------------------------------------------------
-void mask(ThreadPool& pool, const RankMaskArgs& p, const StepScalars& scalars) {
-  if (scalars.pruning == 0) return copy_unless_same(p.e, p.u);
-  if (p.u.count() == 0) return;
-  by_float_type(p.u, [&](auto type) {
-    using T = decltype(type);
+// Units of a core: its rows, along the last axis.
+template <class Args>
+Units core_rows(const Args& p) {
+  const int64_t r = p.d.count();
+  return {r == 0 ? 0 : p.u.count() / r, std::max<int64_t>(1, r)};
+}
+
+template <class T>
+void multiply_rows(T* out, const T* in, const T* factor, int64_t begin, int64_t end, int64_t r) {
+  for (int64_t row = begin; row < end; ++row)
+    for (int64_t b = 0; b < r; ++b) out[row * r + b] = in[row * r + b] * factor[b];
+}
+
+template <class T>
+void mask(ThreadPool& pool, std::span<const RankMaskArgs> all, const StepScalars& scalars) {
+  for_units(pool, all, kElementGrain, core_rows<RankMaskArgs>, [&](const RankMaskArgs& p, int64_t begin, int64_t end) {
     const int64_t r = p.d.count();
-    multiply_rows(pool, p.e.data<T>(), p.u.data<T>(), factors<T>(p.d, scalars), p.u.count() / r, r);
+    const T* from = p.u.data<T>();
+    T* to = p.e.data<T>();
+    if (scalars.pruning != 0)
+      multiply_rows(to, from, factors<T>(p.d, scalars), begin, end, r);
+    else if (to != from)
+      std::copy(from + begin * r, from + end * r, to + begin * r);
   });
 }
 
-void mask_backward(ThreadPool& pool, const RankMaskBackwardArgs& p, const StepScalars& scalars) {
-  const int64_t r = p.d.count();
-  by_float_type(p.u, [&](auto type) {
-    using T = decltype(type);
-    T* sum = p.dd.data<T>();
-    std::fill(sum, sum + r, T(0));
-    if (scalars.pruning == 0) return copy_unless_same(p.du, p.de);
-    if (p.u.count() == 0) return;
-    const T *factor = factors<T>(p.d, scalars), *grad = p.de.data<T>(), *core = p.u.data<T>();
-    const int64_t rows = p.u.count() / r;
-    // Partial sums over blocks of rows whose borders depend on the shape alone, then in double over the blocks.
-    const int64_t block = std::max<int64_t>(1, kElementGrain / r), blocks = ceil_div(rows, block);
-    T* partial = scratch<T, 1>(blocks * r);
-    pool.parallel_for(blocks, 1, [=](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) {
-        T* out = partial + k * r;
-        std::fill(out, out + r, T(0));
-        for (int64_t row = k * block; row < std::min(rows, (k + 1) * block); ++row)
-          for (int64_t b = 0; b < r; ++b) out[b] += grad[row * r + b] * core[row * r + b];
-      }
-    });
+// Partial sums of dD over blocks of rows whose borders depend on the shape alone, and dU, then the sums in double over the blocks.
+template <class T>
+void mask_backward(ThreadPool& pool, std::span<const RankMaskBackwardArgs> all, const StepScalars& scalars) {
+  const auto rows_of_block = [](const RankMaskBackwardArgs& p) { return std::max<int64_t>(1, kElementGrain / p.d.count()); };
+  const auto blocks_of = [&](const RankMaskBackwardArgs& p) -> Units {
+    const Units rows = core_rows(p);
+    if (rows.count == 0) return rows;
+    const int64_t block = rows_of_block(p);
+    return {ceil_div(rows.count, block), std::min(rows.count, block) * rows.cost};
+  };
+  int64_t room = 0;
+  for (const RankMaskBackwardArgs& p : all) room += blocks_of(p).count * p.d.count();
+  T* const partial = scratch<T, 1>(room);
+  int64_t* const first = scratch<int64_t, 3>(static_cast<int64_t>(all.size()));  // of the partial sums of a core
+  room = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    first[i] = room;
+    room += blocks_of(all[i]).count * all[i].d.count();
+  }
+  for_units(pool, all, kElementGrain, blocks_of, [&](const RankMaskBackwardArgs& p, int64_t begin, int64_t end) {
+    const int64_t r = p.d.count(), rows = core_rows(p).count, block = rows_of_block(p);
+    const T *grad = p.de.data<T>(), *core = p.u.data<T>();
+    if (scalars.pruning == 0) {
+      if (p.du.raw() != p.de.raw())
+        std::copy(grad + begin * block * r, grad + std::min(rows, end * block) * r, p.du.data<T>() + begin * block * r);
+      return;
+    }
+    const T* factor = factors<T>(p.d, scalars);
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t last = std::min(rows, (k + 1) * block);
+      T* out = partial + first[&p - all.data()] + k * r;
+      std::fill(out, out + r, T(0));
+      for (int64_t row = k * block; row < last; ++row)
+        for (int64_t b = 0; b < r; ++b) out[b] += grad[row * r + b] * core[row * r + b];
+      multiply_rows(p.du.data<T>(), grad, factor, k * block, last, r);  // then: dU may be dE
+    }
+  });
+  for (size_t i = 0; i < all.size(); ++i) {
+    const RankMaskBackwardArgs& p = all[i];
+    const int64_t r = p.d.count(), blocks = scalars.pruning == 0 ? 0 : blocks_of(p).count;
+    T* const sum = p.dd.data<T>();
     for (int64_t b = 0; b < r; ++b) {
       double total = 0;
-      for (int64_t k = 0; k < blocks; ++k) total += static_cast<double>(partial[k * r + b]);
-      if (alive(static_cast<double>(p.d.data<T>()[b]), scalars)) sum[b] = static_cast<T>(total);
+      for (int64_t k = 0; k < blocks; ++k) total += static_cast<double>(partial[first[i] + k * r + b]);
+      sum[b] = alive(static_cast<double>(p.d.data<T>()[b]), scalars) ? static_cast<T>(total) : T(0);
     }
-    multiply_rows(pool, p.du.data<T>(), grad, factor, rows, r);  // last: dU may be dE
-  });
+  }
 }
 
 }  // namespace
 
 void CpuOps::body(const op::RankMask& args) {
-  const StepScalars& scalars = scalars_in(args.step);
-  for (const RankMaskArgs& p : args.all) mask(pool_, p, scalars);
+  by_float_type(args.all[0].u, [&](auto type) { mask<decltype(type)>(pool_, args.all.view(), scalars_in(args.step)); });
 }
 
 void CpuOps::body(const op::RankMaskBackward& args) {
-  const StepScalars& scalars = scalars_in(args.step);
-  for (const RankMaskBackwardArgs& p : args.all) mask_backward(pool_, p, scalars);
+  by_float_type(args.all[0].u, [&](auto type) { mask_backward<decltype(type)>(pool_, args.all.view(), scalars_in(args.step)); });
 }
 
 // ---- the objective ------------------------------------------------------------------------------------------------

@@ -15,8 +15,6 @@
 namespace comera {
 namespace {
 
-// Up to this m n k OpenBLAS has kernels that copy nothing (its SMALL_MATRIX_OPT); they are the faster ones there.
-constexpr int64_t kLibrarySmall = 1'000'000;
 constexpr double kGrainFlops = 250e3;  // a piece for a thread: a few microseconds
 
 int64_t grain_of(double flops) { return std::max<int64_t>(1, static_cast<int64_t>(kGrainFlops / std::max(flops, 1.0))); }

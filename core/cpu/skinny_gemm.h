@@ -20,6 +20,8 @@ struct SkinnyGemm {
 };
 
 inline constexpr int64_t kSkinny = 64;  // a side up to this is short
+// Up to this m n k OpenBLAS has kernels that copy nothing (its SMALL_MATRIX_OPT); they are the faster ones there.
+inline constexpr int64_t kLibrarySmall = 1'000'000;
 
 // False when the product is not skinny, or this processor has no wide multiply-add: then nothing was done.
 bool skinny_gemm(ThreadPool& pool, const SkinnyGemm& args);
