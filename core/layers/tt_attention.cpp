@@ -63,7 +63,7 @@ void TTAttention::make_between(Ctx& ctx, size_t member, TTCalls& calls) {
     if (columns(1) < width_) ctx.ops.fill(between_, 0);
   }
   each_key_head(member, [&](int64_t head, int64_t key, double) {
-    calls.gemm(ctx, Mat(between_).columns(head * width_, columns(1)), right(0, head), false, right(1, key), true, scale());
+    calls.gemm(Mat(between_).columns(head * width_, columns(1)), right(0, head), false, right(1, key), true, scale());
   });
 }
 
@@ -75,7 +75,7 @@ void TTAttention::make_absorbed(Ctx& ctx, size_t member, TTCalls& calls) {
     if (columns(2) < width_) ctx.ops.fill(absorbed_, 0);
   }
   each_key_head(member, [&](int64_t head, int64_t key, double) {
-    calls.gemm(ctx, Mat(absorbed_).row_range(head * width_, columns(2)), right(2, key), false,
+    calls.gemm(Mat(absorbed_).row_range(head * width_, columns(2)), right(2, key), false,
                Mat(out.left_).row_range(head * sizes_.width, sizes_.width), false);
   });
 }
@@ -92,8 +92,8 @@ void TTAttention::absorbed_back(Ctx& ctx, size_t member, TTCalls& calls) {
   each_key_head(member, [&](int64_t head, int64_t key, double add) {
     const Mat from = Mat(absorbed_).row_range(head * width_, t2.rows);
     const int64_t first = head * sizes_.width;
-    calls.gemm(ctx, t2.columns(key * sizes_.width, sizes_.width), from, false, Mat(out.left_).row_range(first, sizes_.width), true, 1, add);
-    calls.gemm(ctx, v.row_range(first, sizes_.width), right(2, key), true, from, false);
+    calls.gemm(t2.columns(key * sizes_.width, sizes_.width), from, false, Mat(out.left_).row_range(first, sizes_.width), true, 1, add);
+    calls.gemm(v.row_range(first, sizes_.width), right(2, key), true, from, false);
   });
 }
 
@@ -108,8 +108,8 @@ void TTAttention::between_back(Ctx& ctx, size_t member, TTCalls& calls) {
   each_key_head(member, [&](int64_t head, int64_t key, double add) {
     const Mat from = Mat(between_).columns(head * width_, of_keys.rows);
     const int64_t at = head * sizes_.width, at_key = key * sizes_.width;
-    calls.gemm(ctx, of_queries.columns(at, sizes_.width), from, false, right(1, key), false, scale());
-    calls.gemm(ctx, of_keys.columns(at_key, sizes_.width), from, true, right(0, head), false, scale(), add);
+    calls.gemm(of_queries.columns(at, sizes_.width), from, false, right(1, key), false, scale());
+    calls.gemm(of_keys.columns(at_key, sizes_.width), from, true, right(0, head), false, scale(), add);
   });
 }
 

@@ -32,20 +32,22 @@ void TTFan::join(Ctx& ctx, TTCalls& calls, const Tensor& edge) {
   const Mat to_ones(ones_, 1, all), none(zeros, 1, zeros.count());
   each([&](size_t i, int64_t first, int64_t columns) {
     const int64_t rank = layers_[i]->matrix_.middle_rank(), rest = columns - rank;
-    calls.copy(ctx, Mat(left_).columns(first, rank), Mat(layers_[i]->merged_.take_left()).top(in()));
-    calls.copy(ctx, Mat(left_).columns(first + rank, rest), Mat(zeros).top(in()).columns(0, rest));
-    calls.copy(ctx, to_ones.columns(first, rank), none.columns(0, rank));
-    calls.copy(ctx, to_ones.columns(first + rank, rest), Mat(edge).top(1).columns(0, rest));
+    calls.copy(Mat(left_).columns(first, rank), Mat(layers_[i]->merged_.take_left()).top(in()));
+    calls.copy(Mat(left_).columns(first + rank, rest), Mat(zeros).top(in()).columns(0, rest));
+    calls.copy(to_ones.columns(first, rank), none.columns(0, rank));
+    calls.copy(to_ones.columns(first + rank, rest), Mat(edge).top(1).columns(0, rest));
   });
 }
 
 void TTFan::open(Ctx& ctx) {
+  if (grouped()) return;
+  const TTCalls::Together held(calls_);
+  TTMerged::merge_all(ctx, calls_, [&](const auto& body) { each_merged(body); });
   if (plain()) {
-    layers_[0]->merged_.merge(ctx, layers_[0]->matrix_, layers_[0]->matrix_.middle_rank() + 1, calls_);
     left_ = layers_[0]->merged_.take_left();
-  } else if (!grouped()) {
-    for (TTLinear* layer : layers_) layer->merged_.merge(ctx, layer->matrix_, width(layer->matrix_.middle_rank()), calls_);
+  } else {
     join(ctx, calls_, edge(ctx, edge_height()));
+    calls_.make(ctx);
   }
 }
 
@@ -155,15 +157,18 @@ Tensor TTFan::finish(Ctx& ctx, Tensor u1, Tensor into) {
 void TTFan::end_left(Ctx& ctx) {
   left_ = {};
   if (grouped()) return;
+  const TTCalls::Together held(calls_);
   begin_sweeps(ctx, calls_);
-  for (TTLinear* layer : layers_) layer->merged_.sweep(ctx, layer->matrix_, calls_);
+  const auto each = [&](const auto& body) { each_merged(body); };
+  TTMerged::sweep_all(ctx, calls_, each);
+  TTMerged::hand_over_all(ctx, calls_, each);
 }
 
 void TTFan::begin_sweeps(Ctx& ctx, TTCalls& calls) {
   each([&](size_t i, int64_t first, int64_t) {
     const TTMatrix& matrix = layers_[i]->matrix_;
     Tensor v = plain() ? v_ : layers_[i]->merged_.left_gradient(ctx, matrix);
-    if (!plain()) calls.copy(ctx, Mat(v).top(in()), Mat(v_).columns(first, matrix.middle_rank()));
+    if (!plain()) calls.copy(Mat(v).top(in()), Mat(v_).columns(first, matrix.middle_rank()));
     layers_[i]->merged_.begin_sweep(ctx, matrix, calls, std::move(v));
   });
   v_ = {};

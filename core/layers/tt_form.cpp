@@ -137,6 +137,8 @@ class TTForm final : public WeightForm {
   std::unique_ptr<Layer> tied_table(const MatrixSpec& spec, LayerFactory& build);
   template <class Body>
   void each(const Body& body) const;
+  template <class Body>
+  void each_merged(const Body& body) const;
   void join(Ctx& ctx);
   void pass_attention_back(Ctx& ctx);
 
@@ -173,33 +175,27 @@ void TTForm::each(const Body& body) const {
     if (held.layer->grouped_) body(*held.layer);
 }
 
+template <class Body>
+void TTForm::each_merged(const Body& body) const {
+  each([&](TTLinear& layer) { body(layer.merged_, layer.matrix_, TTFan::width(layer.matrix_.middle_rank())); });
+}
+
 void TTForm::prologue(Ctx& ctx, const PassRows& rows) {
   if (trains_.empty()) return;
   active_.reserve(linears_.size());  // a steady step allocates nothing
   calls_.forget();                   // of a step that was broken off
-  calls_.hold(true);
   for (TTFan* fan : fans_) fan->drop();
   active_.clear();
-  size_t turns = 0;
   for (const Held& held : linears_) {
     TTLinear& layer = *held.layer;
     layer.matrix_.read_ranks();
     layer.grouped_ = ctx.ops.batches_small_calls() && !layer.is_sequential(ctx, rows.of(held.rows) * held.rows_each);
-    if (layer.grouped_) turns = std::max(turns, layer.turns());
   }
   for (TTMEmbedding* table : tables_) {
     table->grouped_ = ctx.ops.batches_small_calls();
     if (table->grouped_) table->mask(ctx, calls_);
   }
-  each([&](TTLinear& layer) { layer.merged_.begin_merge(ctx, layer.matrix_, TTFan::width(layer.matrix_.middle_rank()), calls_); });
-  calls_.make(ctx);
-  for (size_t turn = 1; turn < turns; ++turn) {
-    each([&](TTLinear& layer) {
-      layer.merged_.merge_left(ctx, layer.matrix_, turn, calls_);
-      layer.merged_.merge_right(ctx, layer.matrix_, turn, calls_);
-    });
-    calls_.make(ctx);
-  }
+  const size_t turns = TTMerged::merge_all(ctx, calls_, [&](const auto& body) { each_merged(body); });
   if (turns > 0) join(ctx);
   for (TTAttention* attention : attentions_) attention->join(ctx, calls_);
   calls_.make(ctx);
@@ -234,25 +230,15 @@ void TTForm::pass_attention_back(Ctx& ctx) {
 
 void TTForm::epilogue(Ctx& ctx) {
   if (trains_.empty()) return;
-  size_t turns = 0;
-  each([&](TTLinear& layer) { turns = std::max(turns, layer.turns()); });
   pass_attention_back(ctx);
   for (TTFan* fan : active_) fan->begin_sweeps(ctx, calls_);
-  calls_.make(ctx);
-  for (size_t turn = 1; turn < turns; ++turn) {
-    each([&](TTLinear& layer) {
-      layer.merged_.sweep_right(ctx, layer.matrix_, turn, calls_);
-      layer.merged_.sweep_left(ctx, layer.matrix_, turn, calls_);
-    });
-    calls_.make(ctx);
-  }
-  each([&](TTLinear& layer) { layer.merged_.end_sweep(ctx, layer.matrix_, calls_); });
+  const auto each = [&](const auto& body) { each_merged(body); };
+  TTMerged::sweep_all(ctx, calls_, each);
   for (TTMEmbedding* table : tables_)
     if (table->grouped_) table->mask_gradients(ctx, calls_);
-  calls_.make(ctx);
+  TTMerged::hand_over_all(ctx, calls_, each);
   for (TTMEmbedding* table : tables_)
     if (table->grouped_) table->hand_over(ctx);
-  each([&](TTLinear& layer) { layer.merged_.hand_over(ctx, layer.matrix_); });
 }
 
 // A fused block has no wide input of which rows could be sampled.

@@ -12,48 +12,13 @@ void TTMatrix::read_ranks() {
   for (size_t k = 0; k + 1 < cores.size(); ++k) shape.ranks[k + 1] = cores[k]->shape[-1];
 }
 
-// ---- calls --------------------------------------------------------------------------------------------------------
-
-void TTCalls::gemm(Ctx& ctx, const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha, double beta) {
-  if (!held_) return ctx.ops.gemm(c, a, transpose_a, b, transpose_b, alpha, beta);
-  products_.push_back({c, a, transpose_a, b, transpose_b, alpha, beta});
-}
-void TTCalls::copy(Ctx& ctx, const Mat& y, const Mat& x) {
-  const CopyArgs one[] = {{y, x}};
-  if (!held_) return ctx.ops.copy(one);
-  copies_.push_back(one[0]);
-}
-void TTCalls::rank_mask(Ctx& ctx, const Tensor& e, const Tensor& u, const Tensor& d) {
-  if (!held_) return ctx.ops.rank_mask(e, u, d, ctx.step);
-  masks_.push_back({e, u, d});
-}
-void TTCalls::rank_mask_backward(Ctx& ctx, const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d) {
-  if (!held_) return ctx.ops.rank_mask_backward(du, dd, de, u, d, ctx.step);
-  mask_gradients_.push_back({du, dd, de, u, d});
-}
-
-void TTCalls::make(Ctx& ctx) {
-  ctx.ops.rank_mask(masks_, ctx.step);
-  ctx.ops.copy(copies_);
-  ctx.ops.gemm(products_);
-  ctx.ops.rank_mask_backward(mask_gradients_, ctx.step);
-  forget();
-}
-
-void TTCalls::forget() {  // but not the memory of the lists
-  products_.clear();
-  copies_.clear();
-  masks_.clear();
-  mask_gradients_.clear();
-}
-
 // ---- the matrix ---------------------------------------------------------------------------------------------------
 
 TensorList TTMatrix::effective(Ctx& ctx, TTCalls& calls) const {
   TensorList out;
   for (size_t k = 0; k + 1 < cores.size(); ++k) {
     out.push_back(ctx.temp(cores[k]->shape, "tt masked core"));
-    calls.rank_mask(ctx, out.back(), numbers_of(ctx, *cores[k]), ranks[k]->value);
+    calls.rank_mask(out.back(), numbers_of(ctx, *cores[k]), ranks[k]->value);
   }
   out.push_back(numbers_of(ctx, *cores.back()));
   return out;
@@ -76,7 +41,7 @@ Tensor TTGradients::left(Ctx& ctx, const TTMatrix& matrix) const {
 
 void TTGradients::mask(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) const {
   for (size_t k = 0; k + 1 < matrix.cores.size(); ++k)
-    calls.rank_mask_backward(ctx, cores[k], ranks[k], cores[k], numbers_of(ctx, *matrix.cores[k]), matrix.ranks[k]->value);
+    calls.rank_mask_backward(cores[k], ranks[k], cores[k], numbers_of(ctx, *matrix.cores[k]), matrix.ranks[k]->value);
 }
 
 void TTGradients::hand_over(Ctx& ctx, const TTMatrix& matrix) {

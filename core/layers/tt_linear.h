@@ -11,43 +11,10 @@
 #include "core/base/rounding.h"
 #include "core/config/tt_shape.h"
 #include "core/layers/factory.h"
+#include "core/layers/tt_calls.h"
 #include "core/tensor/tensor_list.h"
 
 namespace comera {
-
-// Where a layer's small calls go: to the ops at once, or held back until make(), together with those of other layers.
-// Held calls keep their temporaries.
-class TTCalls {
- public:
-  void hold(bool held) { held_ = held; }
-  void gemm(Ctx& ctx, const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha = 1, double beta = 0);
-  void copy(Ctx& ctx, const Mat& y, const Mat& x);
-  void rank_mask(Ctx& ctx, const Tensor& e, const Tensor& u, const Tensor& d);
-  void rank_mask_backward(Ctx& ctx, const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d);
-  void make(Ctx& ctx);  // what is held; none of it may wait for another
-  void forget();
-
-  // Calls of one layer that are made together: held as long as this lives.
-  class Together {
-   public:
-    explicit Together(TTCalls& calls) : calls_(calls) { calls_.hold(true); }
-    ~Together() {
-      calls_.forget();  // what an error has left
-      calls_.hold(false);
-    }
-    Together(const Together&) = delete;
-
-   private:
-    TTCalls& calls_;
-  };
-
- private:
-  bool held_ = false;
-  std::vector<GemmArgs> products_;
-  std::vector<CopyArgs> copies_;
-  std::vector<RankMaskArgs> masks_;
-  std::vector<RankMaskBackwardArgs> mask_gradients_;
-};
 
 // What a TT matrix is made of.
 struct TTMatrix {
@@ -56,9 +23,10 @@ struct TTMatrix {
   std::vector<Param*> ranks;  // K - 1
   Param* bias = nullptr;      // (O)
 
-  size_t inputs() const { return shape.in_modes.size(); }        // p
-  size_t outputs() const { return shape.out_modes.size(); }      // q
-  int64_t middle_rank() const { return shape.ranks[inputs()]; }  // r
+  size_t inputs() const { return shape.in_modes.size(); }         // p
+  size_t outputs() const { return shape.out_modes.size(); }       // q
+  int64_t middle_rank() const { return shape.ranks[inputs()]; }   // r
+  size_t turns() const { return std::max(inputs(), outputs()); }  // of merges and sweeps
   void read_ranks();
   // E_k, k = 1..K as index k - 1: masked copies of the cores, the last one is the core itself.
   TensorList effective(Ctx& ctx, TTCalls& calls) const;
@@ -93,13 +61,20 @@ struct KeptInput {
 // is the matrix's own is here; the products with x and dx are TTFan's. T1 may be wider: then it is 0 behind the ones, and b
 // stands in all rows behind R.
 //
-// The merges depend on the parameters alone, and the gradients of the cores on S and V alone, so both can be made for
-// many layers together: begin_merge, then the turns of merge_*, before forward; after backward begin_sweep, the turns of
-// sweep_* and end_sweep. Turns count from 1; the calls of a turn wait for those of the turn before.
+// The merges depend on the parameters alone, and the gradients of the cores on S and V alone, so both are made for many
+// layers together, with the calls held: begin_merge and the turns of merge_* before forward, begin_sweep, the turns of
+// sweep_*, and end_sweep after backward. Turns count from 1; the calls of a turn wait for those of the turn before.
 class TTMerged {
  public:
-  void begin_merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCalls& calls);  // width of T1
-  void merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCalls& calls);        // begin_merge and all turns
+  // each(body) calls body(merged, matrix, width of T1) for each layer. Returns the turns: 0 without layers.
+  template <class Each>
+  static size_t merge_all(Ctx& ctx, TTCalls& calls, const Each& each);
+  template <class Each>
+  static void sweep_all(Ctx& ctx, TTCalls& calls, const Each& each);  // what begin_sweep left, all turns and end_sweep
+  template <class Each>
+  static void hand_over_all(Ctx& ctx, TTCalls& calls, const Each& each);  // the gradients, after sweep_all
+
+  void begin_merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCalls& calls);
   void merge_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void merge_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   Tensor take_left();                                                         // L (N, r), when it is merged
@@ -121,8 +96,7 @@ class TTMerged {
   void sweep_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void sweep_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void end_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls);
-  void hand_over(Ctx& ctx, const TTMatrix& matrix);              // once the calls of end_sweep are made
-  void sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls);  // after begin_sweep: all turns, end_sweep and hand_over
+  void hand_over(Ctx& ctx, const TTMatrix& matrix);  // once the calls of end_sweep are made
   void drop() { *this = {}; }
 
  private:
@@ -136,6 +110,45 @@ class TTMerged {
   Tensor v_;  // V, and to the left
   TTGradients gradients_;
 };
+
+template <class Each>
+size_t TTMerged::merge_all(Ctx& ctx, TTCalls& calls, const Each& each) {
+  size_t turns = 0;
+  each([&](TTMerged& merged, const TTMatrix& matrix, int64_t width) {
+    merged.begin_merge(ctx, matrix, width, calls);
+    turns = std::max(turns, matrix.turns());
+  });
+  calls.make(ctx);
+  for (size_t turn = 1; turn < turns; ++turn) {
+    each([&](TTMerged& merged, const TTMatrix& matrix, int64_t) {
+      merged.merge_left(ctx, matrix, turn, calls);
+      merged.merge_right(ctx, matrix, turn, calls);
+    });
+    calls.make(ctx);
+  }
+  return turns;
+}
+
+template <class Each>
+void TTMerged::sweep_all(Ctx& ctx, TTCalls& calls, const Each& each) {
+  calls.make(ctx);
+  size_t turns = 0;
+  each([&](TTMerged&, const TTMatrix& matrix, int64_t) { turns = std::max(turns, matrix.turns()); });
+  for (size_t turn = 1; turn < turns; ++turn) {
+    each([&](TTMerged& merged, const TTMatrix& matrix, int64_t) {
+      merged.sweep_right(ctx, matrix, turn, calls);
+      merged.sweep_left(ctx, matrix, turn, calls);
+    });
+    calls.make(ctx);
+  }
+  each([&](TTMerged& merged, const TTMatrix& matrix, int64_t) { merged.end_sweep(ctx, matrix, calls); });
+}
+
+template <class Each>
+void TTMerged::hand_over_all(Ctx& ctx, TTCalls& calls, const Each& each) {
+  calls.make(ctx);
+  each([&](TTMerged& merged, const TTMatrix& matrix, int64_t) { merged.hand_over(ctx, matrix); });
+}
 
 // Core by core, without merged halves: fewer operations when there are few tokens.
 class TTSequential {
@@ -174,7 +187,6 @@ class TTLinear final : public Layer, public Remake {
   friend class TTForm;
   friend class TTRows;
   bool is_sequential(const Ctx& ctx, int64_t tokens) const;
-  size_t turns() const { return std::max(matrix_.inputs(), matrix_.outputs()); }  // of merges and sweeps
 
   TTMatrix matrix_;
   const TTOrder order_;
@@ -237,6 +249,15 @@ class TTFan {
       first += columns;
     }
     return first;
+  }
+
+  // body(merged, matrix, width of T1) for each layer by itself.
+  template <class Body>
+  void each_merged(const Body& body) const {
+    for (TTLinear* layer : layers_) {
+      const int64_t rank = layer->matrix_.middle_rank();
+      body(layer->merged_, layer->matrix_, plain() ? rank + 1 : width(rank));
+    }
   }
 
   const std::vector<TTLinear*> layers_;
@@ -345,6 +366,8 @@ class TTRows final : public Layer {
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 
  private:
+  void merge(Ctx& ctx, int64_t width);
+
   std::unique_ptr<TTLinear> head_;  // until the model takes it
   TTMatrix matrix_;
   TTMerged merged_;

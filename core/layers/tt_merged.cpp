@@ -19,17 +19,10 @@ void TTMerged::begin_merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCa
   right_.reset(q);
   right_[0] = with_bias_.rows(0, rank);
   if (q == 1)
-    calls.copy(ctx, right_[0], effective_[p]);
+    calls.copy(right_[0], effective_[p]);
   else
     right_[q - 1] = effective_[p + q - 1].view({shape.ranks[p + q - 1], shape.out_modes[q - 1]});
-  for (int64_t row = rank; row < width; ++row)
-    calls.copy(ctx, with_bias_.rows(row, 1).view({columns}).rows(0, shape.out), matrix.bias->value);
-}
-
-void TTMerged::merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCalls& calls) {
-  begin_merge(ctx, matrix, width, calls);
-  for (size_t turn = 1; turn < matrix.inputs(); ++turn) merge_left(ctx, matrix, turn, calls);
-  for (size_t turn = 1; turn < matrix.outputs(); ++turn) merge_right(ctx, matrix, turn, calls);
+  for (int64_t row = rank; row < width; ++row) calls.copy(with_bias_.rows(row, 1).view({columns}).rows(0, shape.out), matrix.bias->value);
 }
 
 // k = turn: L_k (n_1..n_k, r_k) = L_{k-1} (n_1..n_{k-1}, r_{k-1}) E_k (r_{k-1}, n_k r_k)
@@ -39,7 +32,7 @@ void TTMerged::merge_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls
   const TTShape& shape = matrix.shape;
   const int64_t rows = left_[k - 1].size(0), before = shape.ranks[k], mode = shape.in_modes[k], after = shape.ranks[k + 1];
   left_[k] = ctx.temp({rows * mode, after}, "tt left");
-  calls.gemm(ctx, Mat(left_[k], rows, mode * after), left_[k - 1], false, Mat(effective_[k], before, mode * after), false);
+  calls.gemm(Mat(left_[k], rows, mode * after), left_[k - 1], false, Mat(effective_[k], before, mode * after), false);
 }
 
 // k = q - turn: R_k (r_{p+k-1} m_k, rest) = E_{p+k} (r_{p+k-1} m_k, r_{p+k}) R_{k+1} (r_{p+k}, rest)
@@ -50,7 +43,7 @@ void TTMerged::merge_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCall
   const size_t k = q - 1 - turn;
   const int64_t before = shape.ranks[p + k], mode = shape.out_modes[k], after = shape.ranks[p + k + 1], rest = right_[k + 1].size(1);
   if (k > 0) right_[k] = ctx.temp({before, mode * rest}, "tt right");
-  calls.gemm(ctx, Mat(right_[k], before * mode, rest), Mat(effective_[p + k], before * mode, after), false, right_[k + 1], false);
+  calls.gemm(Mat(right_[k], before * mode, rest), Mat(effective_[p + k], before * mode, after), false, right_[k + 1], false);
 }
 
 Tensor TTMerged::take_left() {
@@ -93,10 +86,10 @@ void TTMerged::begin_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls, Ten
   const size_t p = matrix.inputs();
   const int64_t rank = matrix.middle_rank();
   v_ = std::move(v);
-  calls.copy(ctx, gradients_.bias, s_.rows(rank, 1).view({s_.size(1)}).rows(0, matrix.shape.out));
+  calls.copy(gradients_.bias, s_.rows(rank, 1).view({s_.size(1)}).rows(0, matrix.shape.out));
   s_ = s_.rows(0, rank);
   if (matrix.outputs() > 1) return;
-  calls.copy(ctx, gradients_.cores[p], s_);
+  calls.copy(gradients_.cores[p], s_);
   s_ = {};
 }
 
@@ -107,9 +100,9 @@ void TTMerged::sweep_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCall
   if (turn >= q) return;
   const int64_t before = shape.ranks[p + k], mode = shape.out_modes[k], after = shape.ranks[p + k + 1], rest = s_.count() / (before * mode);
   const Mat slab(s_, before * mode, rest);
-  calls.gemm(ctx, Mat(gradients_.cores[p + k], before * mode, after), slab, false, right_[k + 1], true);
+  calls.gemm(Mat(gradients_.cores[p + k], before * mode, after), slab, false, right_[k + 1], true);
   Tensor next = turn + 1 == q ? gradients_.cores[p + turn] : ctx.temp({after, rest}, "tt s");
-  calls.gemm(ctx, Mat(next, after, rest), Mat(effective_[p + k], before * mode, after), true, slab, false);
+  calls.gemm(Mat(next, after, rest), Mat(effective_[p + k], before * mode, after), true, slab, false);
   right_[k + 1] = effective_[p + k] = {};
   s_ = std::move(next);
 }
@@ -121,9 +114,9 @@ void TTMerged::sweep_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls
   const size_t k = matrix.inputs() - turn;
   const int64_t before = shape.ranks[k], columns = shape.in_modes[k] * shape.ranks[k + 1], rows = v_.count() / columns;
   const Mat slab(v_, rows, columns), core(effective_[k], before, columns);
-  calls.gemm(ctx, Mat(gradients_.cores[k], before, columns), left_[k - 1], true, slab, false);
+  calls.gemm(Mat(gradients_.cores[k], before, columns), left_[k - 1], true, slab, false);
   Tensor next = k == 1 ? gradients_.cores[0] : ctx.temp({rows, before}, "tt v");
-  calls.gemm(ctx, Mat(next, rows, before), slab, false, core, true);
+  calls.gemm(Mat(next, rows, before), slab, false, core, true);
   v_ = std::move(next);
 }
 
@@ -135,12 +128,5 @@ void TTMerged::end_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) {
 }
 
 void TTMerged::hand_over(Ctx& ctx, const TTMatrix& matrix) { gradients_.hand_over(ctx, matrix); }
-
-void TTMerged::sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) {
-  for (size_t turn = 1; turn < matrix.outputs(); ++turn) sweep_right(ctx, matrix, turn, calls);
-  for (size_t turn = 1; turn < matrix.inputs(); ++turn) sweep_left(ctx, matrix, turn, calls);
-  end_sweep(ctx, matrix, calls);
-  hand_over(ctx, matrix);
-}
 
 }  // namespace comera

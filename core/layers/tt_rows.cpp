@@ -10,10 +10,15 @@ TTRows::TTRows(std::unique_ptr<TTLinear> head) : head_(std::move(head)), matrix_
   ++matrix_.bias->uses;
 }
 
+void TTRows::merge(Ctx& ctx, int64_t width) {
+  const TTCalls::Together held(calls_);
+  TTMerged::merge_all(ctx, calls_, [&](const auto& body) { body(merged_, matrix_, width); });
+}
+
 Tensor TTRows::forward(Ctx& ctx, Tensor ids) {
   matrix_.read_ranks();
   const int64_t tokens = ids.size(0), rank = matrix_.middle_rank();
-  merged_.merge(ctx, matrix_, rank, calls_);
+  merge(ctx, rank);
   const Tensor left = merged_.take_left();
   const Tensor table = ctx.temp({matrix_.shape.padded_out(), rank}, "tt rows");
   ctx.ops.permute(table, merged_.whole_right(), {1, 0});
@@ -33,7 +38,7 @@ Tensor TTRows::forward(Ctx& ctx, Tensor ids) {
 Tensor TTRows::backward(Ctx& ctx, Tensor dy, Tensor) {
   CHECK(ids_, "backward of a tied tensor train without its forward");
   const int64_t rank = matrix_.middle_rank();
-  merged_.merge(ctx, matrix_, rank + 1, calls_);
+  merge(ctx, rank + 1);
   const Tensor left = merged_.take_left();
   merged_.begin_cores(ctx, matrix_);
   {
@@ -47,8 +52,11 @@ Tensor TTRows::backward(Ctx& ctx, Tensor dy, Tensor) {
   merged_.drop_right();
   Tensor v = merged_.left_gradient(ctx, matrix_);
   ctx.ops.gemm(Mat(v).top(matrix_.shape.in), dy, true, std::exchange(rows_, {}), false);
+  const TTCalls::Together held(calls_);
+  const auto alone = [&](const auto& body) { body(merged_, matrix_, rank + 1); };
   merged_.begin_sweep(ctx, matrix_, calls_, std::move(v));
-  merged_.sweep(ctx, matrix_, calls_);
+  TTMerged::sweep_all(ctx, calls_, alone);
+  TTMerged::hand_over_all(ctx, calls_, alone);
   return {};
 }
 

@@ -113,14 +113,14 @@ void TTMEmbedding::mask(Ctx& ctx, TTCalls& calls) {
   rank_grads_.clear();
   for (size_t k = 0; k + 1 < cores; ++k) {
     effective_.push_back(ctx.temp(core_shape(k), "ttm masked core"));
-    calls.rank_mask(ctx, effective_[k], numbers_of(ctx, *cores_[k]), ranks_[k]->value);
+    calls.rank_mask(effective_[k], numbers_of(ctx, *cores_[k]), ranks_[k]->value);
   }
   effective_.push_back(numbers_of(ctx, *cores_.back()));
 }
 
 void TTMEmbedding::mask_gradients(Ctx& ctx, TTCalls& calls) {
   for (size_t k = 0; k < rank_grads_.size(); ++k)
-    calls.rank_mask_backward(ctx, core_grads_[k], rank_grads_[k], core_grads_[k], numbers_of(ctx, *cores_[k]), ranks_[k]->value);
+    calls.rank_mask_backward(core_grads_[k], rank_grads_[k], core_grads_[k], numbers_of(ctx, *cores_[k]), ranks_[k]->value);
 }
 
 void TTMEmbedding::hand_over(Ctx& ctx) {
@@ -132,8 +132,9 @@ void TTMEmbedding::hand_over(Ctx& ctx) {
 
 Tensor TTMEmbedding::forward(Ctx& ctx, Tensor ids) {
   if (!grouped_) {
-    TTCalls now;
-    mask(ctx, now);
+    const TTCalls::Together held(calls_);
+    mask(ctx, calls_);
+    calls_.make(ctx);
   }
   const int64_t tokens = ids.size(0);
   const size_t split = ttm_split(shape_, tokens);
@@ -176,8 +177,9 @@ Tensor TTMEmbedding::backward(Ctx& ctx, Tensor dy, Tensor) {
   right_.clear();
   for (Param* rank : ranks_) rank_grads_.push_back(grad_room(ctx, *rank));
   if (!grouped_) {
-    TTCalls now;
-    mask_gradients(ctx, now);
+    const TTCalls::Together held(calls_);
+    mask_gradients(ctx, calls_);
+    calls_.make(ctx);
     hand_over(ctx);
   }
   return {};

@@ -8,11 +8,10 @@
 
 #include "core/config/tt_shape.h"
 #include "core/layers/factory.h"
+#include "core/layers/tt_calls.h"
 #include "core/tensor/tensor_list.h"
 
 namespace comera {
-
-class TTCalls;
 
 class TTMEmbedding final : public Layer, public Remake {
  public:
@@ -42,6 +41,7 @@ class TTMEmbedding final : public Layer, public Remake {
   TensorList core_grads_, rank_grads_;  // room for the gradients of cores and rank vectors, from backward to hand_over
   Tensor p_, q_, ids_;
   bool grouped_ = false;  // masked before forward and after backward, with other layers (tt_form.cpp)
+  TTCalls calls_;         // where it is not
 };
 
 // Bond s at which the halves meet: the one that costs the fewest multiply-adds for `tokens` lookups.

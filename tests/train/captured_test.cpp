@@ -312,7 +312,7 @@ TEST(Captured, CoreMergesOfAllLayersAreMadeTogether) {
   EXPECT_EQ(calls[1]["gemm"] - calls[0]["gemm"], kMoreEncoders * kProducts);
   for (const char* op : {"fill", "rank_mask", "rank_mask_backward", "copy", "adam"}) EXPECT_EQ(calls[1][op], calls[0][op]) << op;
   EXPECT_GT(one_by_one["gemm"], calls[1]["gemm"] + kMoreEncoders * kProducts) << "else there was nothing to gather";
-  EXPECT_GT(one_by_one["rank_mask"], 60);
+  EXPECT_GT(one_by_one["rank_mask"], calls[1]["rank_mask"]);
 }
 
 // What that costs in memory, planned and not taken: two thousandths of six encoders, whose halves are all there at the turn

@@ -1,0 +1,41 @@
+// The small calls of tensor trains, which take longer to start than to compute: collected until make(), and made as one list a kind.
+#pragma once
+#include <vector>
+
+#include "core/layers/layer.h"
+
+namespace comera {
+
+// Calls that are not made yet keep their temporaries.
+class TTCalls {
+ public:
+  void gemm(const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha = 1, double beta = 0) {
+    products_.push_back({c, a, transpose_a, b, transpose_b, alpha, beta});
+  }
+  void copy(const Mat& y, const Mat& x) { copies_.push_back({y, x}); }
+  void rank_mask(const Tensor& e, const Tensor& u, const Tensor& d) { masks_.push_back({e, u, d}); }
+  void rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d) {
+    mask_gradients_.push_back({du, dd, de, u, d});
+  }
+  void make(Ctx& ctx);  // masks, then copies, products, gradients of masks; none may wait for another one of its kind
+  void forget();
+
+  // While it lives, calls of one layer are collected.
+  class Together {
+   public:
+    explicit Together(TTCalls& calls) : calls_(calls) {}
+    ~Together() { calls_.forget(); }  // what an error has left
+    Together(const Together&) = delete;
+
+   private:
+    TTCalls& calls_;
+  };
+
+ private:
+  std::vector<GemmArgs> products_;
+  std::vector<CopyArgs> copies_;
+  std::vector<RankMaskArgs> masks_;
+  std::vector<RankMaskBackwardArgs> mask_gradients_;
+};
+
+}  // namespace comera
