@@ -87,20 +87,17 @@ struct PairProducts {
 };
 
 // body(pair, matrices, memory) for every (sequence, head), with `count` matrices (longest, ld) and the memory of products of the thread. A
-// thread takes `together` neighbours at a time. They are dealt out in turn: neighbours are heads of one sequence and cost the same.
+// thread takes `together` neighbours at a time.
 template <class T, class Body>
 void for_pairs(ThreadPool& pool, const Layout& l, const PairProducts<T>& products, int64_t together, int64_t count, const Body& body) {
-  const int64_t groups = l.sequences * l.heads / together, threads = std::min<int64_t>(pool.threads(), groups),
-                matrices = count * l.longest * l.ld, room = matrices + products.room();
+  const int64_t groups = l.sequences * l.heads / together, matrices = count * l.longest * l.ld, room = matrices + products.room();
   if (groups == 0) return;
-  T* buffers = pool.scratch_of<T>(std::max<int64_t>(threads * room, 1));
-  pool.parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t thread = begin; thread < end; ++thread) {
-      T* own = buffers + thread * room;
-      auto memory = products.memory(own + matrices);
-      for (int64_t index = thread; index < groups; index += threads)
-        for (int64_t member = 0; member < together; ++member) body(Pair(l, index * together + member), own, memory);
-    }
+  T* buffers = pool.scratch_of<T>(std::max<int64_t>(pool.workers_for(groups, 1) * room, 1));
+  pool.parallel_for_workers(groups, 1, [&](int64_t worker, int64_t begin, int64_t end) {
+    T* own = buffers + worker * room;
+    auto memory = products.memory(own + matrices);
+    for (int64_t index = begin; index < end; ++index)
+      for (int64_t member = 0; member < together; ++member) body(Pair(l, index * together + member), own, memory);
   });
 }
 

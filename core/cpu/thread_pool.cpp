@@ -43,23 +43,24 @@ struct alignas(64) Counter {
 
 }  // namespace
 
-// Piece w of a region belongs to worker w, so that a thread finds in its cache what it wrote in the region before. A worker whose core is
-// busy with another program delays nobody: the calling thread takes each piece that no worker has begun. Which thread computes a piece
-// changes no result.
+// Piece w of a region belongs to worker w, so that a thread finds in its cache what it wrote in the region before. A piece has several
+// parts; a thread that has done its own takes those that the others have not begun, so a core that is slower, or busy with another program,
+// delays nobody for longer than a part takes.
 struct ThreadPool::State {
   struct alignas(64) Worker {
-    std::atomic<uint32_t> ticket{0};   // raised once for every region that it takes part in; it sleeps on it
-    std::atomic<uint64_t> region{0};   // number of the newest of these
-    std::atomic<uint64_t> claimed{0};  // number of the newest region of which its piece was begun
+    std::atomic<uint32_t> ticket{0};  // raised once for every region that it takes part in; it sleeps on it
+    std::atomic<uint64_t> region{0};  // number of the newest of these
+    std::atomic<uint64_t> left{0};    // of its piece: number of the region * kMaxParts + parts that nobody has begun
   };
+  static constexpr uint64_t kMaxParts = 16;  // more than a piece has
 
-  // Written by the calling thread before it raises a worker's ticket; read by a thread that has claimed a piece.
+  // Written by the calling thread before it raises a worker's ticket; read by a thread that has claimed a part.
   Task task{};
-  int64_t count = 0, pieces = 0;
-  std::atomic<bool> stop{false};  // read by late workers at any time
+  int64_t count = 0, pieces = 0, parts = 0;  // parts: of a piece
+  std::atomic<bool> stop{false};             // read by late workers at any time
 
   uint64_t region = 0;          // number of the region, from 1
-  Counter running;              // pieces of workers that are not done
+  Counter running;              // parts that are not done
   std::vector<Worker> workers;  // the first is the calling thread's
   std::vector<std::thread> threads;
 
@@ -71,13 +72,31 @@ struct ThreadPool::State {
 
   explicit State(size_t threads) : workers(threads) {}
 
-  void run_piece(int64_t piece) const { task.call(task.object, count * piece / pieces, count * (piece + 1) / pieces); }
+  void run_part(int64_t worker, int64_t piece, int64_t part) const {
+    const int64_t first = count * piece / pieces, size = count * (piece + 1) / pieces - first;
+    task.call(task.object, worker, first + size * part / parts, first + size * (part + 1) / parts);
+  }
 
-  // Whether the calling thread may compute the piece. A worker that comes late finds the number of its region, or a later one.
-  bool claim(size_t worker, uint64_t number) {
-    std::atomic<uint64_t>& claimed = workers[worker].claimed;
-    uint64_t before = claimed.load(std::memory_order_relaxed);
-    return before < number && claimed.compare_exchange_strong(before, number, std::memory_order_acq_rel);
+  // Parts of the piece that nobody had begun when the calling thread claimed one of them; 0: there is none. A worker that comes late finds
+  // the number of another region.
+  uint64_t claim(size_t piece, uint64_t number) {
+    std::atomic<uint64_t>& left = workers[piece].left;
+    uint64_t now = left.load(std::memory_order_relaxed);
+    do {
+      if (now / kMaxParts != number || now % kMaxParts == 0) return 0;
+    } while (!left.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel, std::memory_order_relaxed));
+    return now % kMaxParts;
+  }
+
+  // The worker's own piece from the front, then what is left of the others'.
+  void take_part(size_t worker, uint64_t number) {
+    uint32_t done = 0;
+    for (size_t i = 0; i < workers.size(); ++i) {
+      const size_t piece = (worker + i) % workers.size();
+      for (; const uint64_t before = claim(piece, number); ++done)
+        run_part(static_cast<int64_t>(worker), static_cast<int64_t>(piece), parts - static_cast<int64_t>(before));
+    }
+    if (done > 0 && running.value.fetch_sub(done, std::memory_order_acq_rel) == done) running.value.notify_one();
   }
 
   void raise(size_t worker) {
@@ -90,9 +109,7 @@ struct ThreadPool::State {
     for (uint32_t seen = 0;;) {
       seen = wait_while(workers[worker].ticket, seen);
       if (stop) return;
-      if (!claim(worker, workers[worker].region.load(std::memory_order_acquire))) continue;
-      run_piece(static_cast<int64_t>(worker));
-      if (running.value.fetch_sub(1, std::memory_order_acq_rel) == 1) running.value.notify_one();
+      take_part(worker, workers[worker].region.load(std::memory_order_acquire));
     }
   }
 
@@ -123,25 +140,29 @@ ThreadPool::~ThreadPool() {
   if (state_) state_->join();
 }
 
+int64_t ThreadPool::workers_for(int64_t count, int64_t grain) const {
+  return std::max<int64_t>(1, std::min<int64_t>(threads_, count / std::max<int64_t>(grain, 1)));
+}
+
 void ThreadPool::run(int64_t count, int64_t grain, Task task) {
+  constexpr int64_t kParts = 8;  // of a piece, where its size allows
+  static_assert(kParts < State::kMaxParts);
   State& state = *state_;
-  const int64_t pieces = std::min<int64_t>(threads_, count / std::max<int64_t>(grain, 1));
-  if (pieces <= 1) return task.call(task.object, 0, count);
+  const int64_t pieces = workers_for(count, grain);
+  if (pieces == 1) return task.call(task.object, 0, 0, count);
   state.task = task;
   state.count = count;
   state.pieces = pieces;
-  state.running.value.store(static_cast<uint32_t>(pieces - 1), std::memory_order_relaxed);
+  state.parts = std::clamp<int64_t>(count / pieces / std::max<int64_t>(grain, 1), 1, kParts);
+  state.running.value.store(static_cast<uint32_t>(pieces * state.parts), std::memory_order_relaxed);
   const uint64_t number = ++state.region;
-  for (int64_t worker = 1; worker < pieces; ++worker) {
-    state.workers[static_cast<size_t>(worker)].region.store(number, std::memory_order_release);
-    state.raise(static_cast<size_t>(worker));
+  for (size_t piece = 0; piece < static_cast<size_t>(pieces); ++piece)
+    state.workers[piece].left.store(number * State::kMaxParts + static_cast<uint64_t>(state.parts), std::memory_order_release);
+  for (size_t worker = 1; worker < static_cast<size_t>(pieces); ++worker) {
+    state.workers[worker].region.store(number, std::memory_order_release);
+    state.raise(worker);
   }
-  state.run_piece(0);
-  for (int64_t worker = pieces - 1; worker > 0; --worker) {
-    if (!state.claim(static_cast<size_t>(worker), number)) continue;
-    state.run_piece(worker);
-    state.running.value.fetch_sub(1, std::memory_order_acq_rel);
-  }
+  state.take_part(0, number);
   for (uint32_t left = state.running.value.load(std::memory_order_acquire); left != 0;) left = wait_while(state.running.value, left);
 }
 

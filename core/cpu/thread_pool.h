@@ -1,5 +1,5 @@
-// Worker threads of one CpuOps. A region's split depends on the work and the thread count only, never on timing,
-// so results repeat bit for bit.
+// Worker threads of one CpuOps. Where a region is split depends on the work and the thread count only; which thread takes
+// a part depends on timing and changes no result, so results repeat bit for bit.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,18 +18,26 @@ class ThreadPool {
 
   // A reference to a callable without allocation.
   struct Task {
-    void (*call)(const void*, int64_t begin, int64_t end);
+    void (*call)(const void*, int64_t worker, int64_t begin, int64_t end);
     const void* object;
   };
 
-  // Splits [0, count) into contiguous pieces of at least `grain` and calls body(begin, end) for each, on as many
-  // threads as pieces. Runs inline when one piece is enough. The body must not throw and must not call back in.
+  // Splits [0, count) into contiguous parts of at least `grain` and calls body(begin, end) for each. Runs inline when one
+  // part is enough. The body must not throw and must not call back in.
   template <class Body>
   void parallel_for(int64_t count, int64_t grain, const Body& body) {
-    if (count <= 0) return;
-    if (threads_ == 1 || count <= grain) return body(int64_t{0}, count);
-    run(count, grain, {[](const void* object, int64_t begin, int64_t end) { (*static_cast<const Body*>(object))(begin, end); }, &body});
+    parallel_for_workers(count, grain, [&](int64_t, int64_t begin, int64_t end) { body(begin, end); });
   }
+  // The same with body(worker, begin, end): no two calls with one worker, below workers_for(count, grain), overlap in time.
+  template <class Body>
+  void parallel_for_workers(int64_t count, int64_t grain, const Body& body) {
+    if (count <= 0) return;
+    if (threads_ == 1 || count <= grain) return body(int64_t{0}, int64_t{0}, count);
+    run(count, grain,
+        {[](const void* object, int64_t worker, int64_t begin, int64_t end) { (*static_cast<const Body*>(object))(worker, begin, end); },
+         &body});
+  }
+  int64_t workers_for(int64_t count, int64_t grain) const;  // at least 1
 
   // Working memory of the op that runs, 64-byte aligned: one block that only grows, so a steady step allocates
   // nothing. A later call takes the same bytes again. Called between regions, never inside one.

@@ -24,20 +24,41 @@ TEST(ThreadPool, EveryIndexOnce) {
     for (int64_t count : {0, 1, 2, 7, 100, 1001})
       for (int64_t grain : {1, 3, 50, 5000}) {
         std::vector<int> seen(static_cast<size_t>(count), 0);
-        std::atomic<int> pieces{0};
+        std::atomic<int64_t> parts{0}, shortest{count};
         pool.parallel_for(count, grain, [&](int64_t begin, int64_t end) {
-          ++pieces;
+          ++parts;
+          for (int64_t before = shortest; end - begin < before && !shortest.compare_exchange_weak(before, end - begin);) {
+          }
           for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
         });
         for (int64_t i = 0; i < count; ++i) ASSERT_EQ(seen[static_cast<size_t>(i)], 1);
-        EXPECT_LE(pieces, count == 0 ? 0 : std::max<int64_t>(1, std::min<int64_t>(threads, count / grain)));
+        EXPECT_GE(shortest, std::min(count, grain));
+        EXPECT_LE(parts, count == 0 ? 0 : std::max<int64_t>(1, count / grain));
+        EXPECT_GE(parts, count == 0 ? 0 : pool.workers_for(count, grain));
       }
+  }
+}
+
+TEST(ThreadPool, AWorkerHasOneCallAtATime) {
+  ThreadPool pool(4);
+  for (int64_t count : {1, 2, 3, 4, 9, 1000}) {
+    std::array<std::atomic<int>, 4> busy = {};
+    std::atomic<int64_t> sum{0};
+    std::atomic<int> overlaps{0};
+    pool.parallel_for_workers(count, 1, [&](int64_t worker, int64_t begin, int64_t end) {
+      if (worker >= pool.workers_for(count, 1)) return;  // the sum says so
+      overlaps += busy[static_cast<size_t>(worker)]++;
+      sum += end - begin;
+      --busy[static_cast<size_t>(worker)];
+    });
+    EXPECT_EQ(sum, count);
+    EXPECT_EQ(overlaps, 0);
   }
 }
 
 TEST(ThreadPool, ZeroIsEveryCore) { EXPECT_GE(ThreadPool(0).threads(), 1); }
 
-TEST(ThreadPool, PiecesAreFixed) {
+TEST(ThreadPool, PartsAreFixed) {
   ThreadPool pool(3);
   const auto split = [&] {
     std::vector<int64_t> owner(1000);
