@@ -1,5 +1,5 @@
-// Products with one short side, the products tensor trains are made of: (1024 x 768)(768 x 30) and its kin. A BLAS
-// is built for large squares; here nothing large is packed and the short side stays in registers or L1.
+// Products with one short side, the products tensor trains are made of: (1024 x 768)(768 x 30) and its kin, and those whose
+// smaller operand stays in the second-level cache. A BLAS is built for large squares; here nothing large is packed.
 #pragma once
 #include "core/cpu/thread_pool.h"
 

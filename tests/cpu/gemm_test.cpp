@@ -13,6 +13,7 @@ const Size kShapes[] = {
     {1024, 30, 96}, {515, 1, 2000}, {333, 31, 400}, {700, 64, 77},   {259, 17, 2500}, {1030, 48, 65},   {513, 63, 1030},  // short n
     {30, 1024, 96}, {1, 515, 2000}, {31, 333, 400}, {64, 700, 77},   {17, 259, 2500}, {48, 1031, 65},   {5, 2000, 333},   // short m
     {1024, 100, 30}, {333, 770, 31}, {100, 1001, 64}, {511, 65, 33}, {67, 2049, 17},  {1000, 1000, 2},  {2000, 37, 63},   // short k
+    {1024, 96, 170}, {70, 1000, 240}, {300, 384, 150}, {128, 110, 1150},                                             // longer short sides
     {300, 200, 100}, {97, 310, 128},                                                                                 // the library's
 };
 
@@ -127,7 +128,8 @@ TYPED_TEST(Gemm, NaNPropagates) {
 TYPED_TEST(Gemm, SameForAnyNumberOfThreads) {
   using T = TypeParam;
   CpuOps one(1), two(2), three(3);
-  for (const Size& s : {Size{1024, 30, 768}, Size{1024, 96, 31}, Size{31, 768, 1024}, Size{768, 30, 1024}, Size{1024, 3, 700}})
+  for (const Size& s : {Size{1024, 30, 768}, Size{1024, 96, 31}, Size{31, 768, 1024}, Size{768, 30, 1024}, Size{1024, 3, 700}, Size{1024, 96, 170},
+                        Size{120, 768, 180}})
     for (bool ta : {false, true})
       for (bool tb : {false, true}) {
         if (sizeof(T) == 8) continue;  // the library's splits are its own
