@@ -55,9 +55,9 @@ class Parted {
 
 // Products that do not wait for one another.
 template <class T>
-void multiply_parts(ThreadPool& pool, std::span<const GemmArgs> all, int64_t most_terms) {
+void multiply_parts(ThreadPool& pool, std::span<const GemmArgs> all, int64_t grain, int64_t most_terms) {
   for_units(
-      pool, all, kGrainFlops,
+      pool, all, grain,
       [&](const GemmArgs& args) {
         const Parted<T> product(args);
         return product.terms() > most_terms ? Units{0, 1} : product.parts();
@@ -83,7 +83,11 @@ void CpuOps::multiply(const GemmArgs& args) {
                               c.data<T>(), c.ld, static_cast<float>(args.alpha), static_cast<float>(args.beta)}))
         return;
     }
-    multiply_parts<T>(pool_, {&args, 1}, std::numeric_limits<int64_t>::max());
+    // The library packs the shorter operand anew for each part.
+    constexpr int64_t kRowsToPackFor = 1024;
+    const Units parts = Parted<T>(args).parts();
+    const int64_t whole = parts.count / pool_.threads() * parts.cost, enough = kRowsToPackFor / kPart * parts.cost;
+    multiply_parts<T>(pool_, {&args, 1}, std::max(kGrainFlops, std::min(whole, enough)), std::numeric_limits<int64_t>::max());
   });
 }
 
@@ -91,7 +95,8 @@ void CpuOps::multiply(const GemmArgs& args) {
 void CpuOps::body(const op::Gemms& args) {
   const bool in_bf16 = dry ? plans_rounded : rounded != nullptr;
   if (!in_bf16 && !dry)
-    by_float_type(args.all[0].c.tensor, [&](auto type) { multiply_parts<decltype(type)>(pool_, args.all.view(), kLibrarySmall); });
+    by_float_type(args.all[0].c.tensor,
+                  [&](auto type) { multiply_parts<decltype(type)>(pool_, args.all.view(), kGrainFlops, kLibrarySmall); });
   for (const GemmArgs& product : args.all)
     if (in_bf16 || product.c.rows * product.c.cols * product.terms() > kLibrarySmall) body(op::Gemm{product});
 }
