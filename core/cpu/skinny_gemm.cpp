@@ -17,16 +17,12 @@ namespace {
 
 constexpr double kGrainFlops = 250e3;  // a piece for a thread: a few microseconds
 
-// A side above kSkinny is short where that pays: measured against OpenBLAS on an Intel Xeon with 2 MiB of second-level cache a core. With
-// AVX2 it does not.
-constexpr int64_t kLeastTerms = 16'000'000;  // m n k, to pack for
-constexpr int64_t kMostPacked = 160'000;     // floats that wide_rows packs, of those that are used between two stores of C
-constexpr int64_t kPackedFloats = 65'536;    // of a panel of them: 256 KiB
-constexpr int64_t kLongestShort = 384;       // side in wide_columns
+// With AVX-512 n up to kLongestShort is short, too, where m is longer and the product is long enough to pack it: measured against OpenBLAS
+// on an Intel Xeon. Longer ones gain as much while their operands are in a cache, and lose in a training step.
+constexpr int64_t kLongestShort = kMaxVectors < 4 ? kSkinny : 128, kLeastTerms = 16'000'000;  // m n k
 
-bool is_short(int64_t side, int64_t k, int64_t terms, bool by_columns) {
-  if (side <= kSkinny || kMaxVectors < 4) return side <= kSkinny;
-  return terms >= kLeastTerms && (by_columns ? side <= kLongestShort : side * std::min(k, kPackedFloats / kPanel) <= kMostPacked);
+bool is_short(int64_t m, int64_t n, int64_t k) {
+  return std::min(m, n) <= kSkinny || (n <= std::min(m, kLongestShort) && m * n * k >= kLeastTerms);
 }
 
 int64_t grain_of(double flops) { return std::max<int64_t>(1, static_cast<int64_t>(kGrainFlops / std::max(flops, 1.0))); }
@@ -115,8 +111,8 @@ void short_depth(ThreadPool& pool, const SkinnyGemm& g) {
 void wide_rows(ThreadPool& pool, const float* wide, int64_t ld, int64_t rows, int64_t k, const Short& s, int64_t side, Sink sink) {
   // As few panels as there can be, of nearly equal width: no register of a tile is empty but in the last vector.
   const int64_t panel_width = round_up(ceil_div(side, ceil_div(side, kPanel)), kLanes), panels = ceil_div(side, panel_width);
-  // The packed operand stays in the second-level cache: so much of it at a time.
-  const int64_t max_depth = kPackedFloats / panel_width, passes = ceil_div(k, max_depth), depth = ceil_div(k, passes);
+  // The packed operand stays in the second-level cache: 256 KiB of a panel at a time.
+  const int64_t max_depth = (int64_t{64} << 10) / panel_width, passes = ceil_div(k, max_depth), depth = ceil_div(k, passes);
   float* packed = pool.scratch_of<float>(panels * panel_width * k);
   constexpr int64_t kPackRows = 256;
   for (int64_t panel = 0; panel < panels; ++panel) {
@@ -147,9 +143,11 @@ void wide_rows(ThreadPool& pool, const float* wide, int64_t ld, int64_t rows, in
 }
 
 // wide (k x columns, row step ld), transposed, times the short operand (k x side); tile rows are the short side.
+template <int kVectors>
 void wide_columns(ThreadPool& pool, const float* wide, int64_t ld, int64_t columns, int64_t k, const Short& s, int64_t side, Sink sink) {
-  constexpr int kVectors = kMaxVectors;
-  constexpr int64_t kWidth = kVectors * kLanes, kDepth = 4096 / kWidth;  // a packed panel of 16 KiB leaves L1 room for the rest
+  constexpr int64_t kWidth = kVectors * kLanes;
+  // A packed panel of at most 16 KiB leaves L1 room for the rest. The same for all widths: it decides the order of sums.
+  constexpr int64_t kDepth = kMaxVectors < 4 ? 128 : 64;
   const int64_t panels = ceil_div(columns, kWidth);
   const double flops = 2.0 * static_cast<double>(kWidth * side) * static_cast<double>(k);
   float* sums = pool.scratch_of<float>(pool.workers_for(panels, grain_of(flops)) * side * kWidth);
@@ -185,6 +183,17 @@ void wide_columns(ThreadPool& pool, const float* wide, int64_t ld, int64_t colum
   });
 }
 
+// With panels of the width that leaves the slowest thread the least to do.
+void wide_columns(ThreadPool& pool, const float* wide, int64_t ld, int64_t columns, int64_t k, const Short& s, int64_t side, Sink sink) {
+  const int64_t vectors = ceil_div(columns, kLanes), threads = pool.threads();
+  const auto slowest = [&](int64_t width) { return ceil_div(ceil_div(vectors, width), threads) * width; };
+  if constexpr (kMaxVectors == 4) {
+    if (slowest(4) <= std::min(slowest(3), slowest(2))) return wide_columns<4>(pool, wide, ld, columns, k, s, side, sink);
+    if (slowest(3) <= slowest(2)) return wide_columns<3>(pool, wide, ld, columns, k, s, side, sink);
+  }
+  wide_columns<2>(pool, wide, ld, columns, k, s, side, sink);
+}
+
 }  // namespace
 
 bool skinny_gemm(ThreadPool& pool, const SkinnyGemm& g) {
@@ -194,7 +203,7 @@ bool skinny_gemm(ThreadPool& pool, const SkinnyGemm& g) {
     short_depth(pool, g);
     return true;
   }
-  if (!is_short(std::min(g.m, g.n), g.k, g.m * g.n * g.k, g.n <= g.m ? g.ta : !g.tb)) return false;
+  if (!is_short(g.m, g.n, g.k)) return false;
   if (g.n <= g.m) {  // C = wide op(A) times short op(B)
     const Short s{g.b, g.tb ? 1 : g.ldb, g.tb ? g.ldb : 1};
     if (g.ta)
