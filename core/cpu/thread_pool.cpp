@@ -50,9 +50,8 @@ struct ThreadPool::State {
   struct alignas(64) Worker {
     std::atomic<uint32_t> ticket{0};  // raised once for every region that it takes part in; it sleeps on it
     std::atomic<uint64_t> region{0};  // number of the newest of these
-    std::atomic<uint64_t> left{0};    // of its piece: number of the region * kMaxParts + parts that nobody has begun
+    std::atomic<uint64_t> left{0};    // the parts of its piece that nobody has begun: Left
   };
-  static constexpr uint64_t kMaxParts = 16;  // more than a piece has
 
   // Written by the calling thread before it raises a worker's ticket; read by a thread that has claimed a part.
   Task task{};
@@ -77,24 +76,34 @@ struct ThreadPool::State {
     task.call(task.object, worker, first + size * part / parts, first + size * (part + 1) / parts);
   }
 
-  // Parts of the piece that nobody had begun when the calling thread claimed one of them; 0: there is none. A worker that comes late finds
-  // the number of another region.
-  uint64_t claim(size_t piece, uint64_t number) {
+  // In one word: the number of the region, and the first of the parts that are left and the one behind the last.
+  struct Left {
+    uint64_t number, first, end;  // first and end below kMost
+    static constexpr uint64_t kMost = 16;
+    explicit Left(uint64_t word) : number(word / (kMost * kMost)), first(word / kMost % kMost), end(word % kMost) {}
+    static uint64_t word(uint64_t number, uint64_t first, uint64_t end) { return (number * kMost + first) * kMost + end; }
+  };
+
+  // A part of the piece that nobody had begun, the first or the last one; -1: there is none. A worker that comes late finds the number of
+  // another region.
+  int64_t claim(size_t piece, uint64_t number, bool from_front) {
     std::atomic<uint64_t>& left = workers[piece].left;
-    uint64_t now = left.load(std::memory_order_relaxed);
-    do {
-      if (now / kMaxParts != number || now % kMaxParts == 0) return 0;
-    } while (!left.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel, std::memory_order_relaxed));
-    return now % kMaxParts;
+    for (uint64_t word = left.load(std::memory_order_relaxed);;) {
+      const Left now(word);
+      if (now.number != number || now.first == now.end) return -1;
+      const uint64_t rest = from_front ? Left::word(number, now.first + 1, now.end) : Left::word(number, now.first, now.end - 1);
+      if (left.compare_exchange_weak(word, rest, std::memory_order_acq_rel, std::memory_order_relaxed))
+        return static_cast<int64_t>(from_front ? now.first : now.end - 1);
+    }
   }
 
-  // The worker's own piece from the front, then what is left of the others'.
+  // The worker's own piece from the front, then the others' from the back.
   void take_part(size_t worker, uint64_t number) {
     uint32_t done = 0;
     for (size_t i = 0; i < workers.size(); ++i) {
       const size_t piece = (worker + i) % workers.size();
-      for (; const uint64_t before = claim(piece, number); ++done)
-        run_part(static_cast<int64_t>(worker), static_cast<int64_t>(piece), parts - static_cast<int64_t>(before));
+      for (int64_t part = claim(piece, number, i == 0); part >= 0; part = claim(piece, number, i == 0), ++done)
+        run_part(static_cast<int64_t>(worker), static_cast<int64_t>(piece), part);
     }
     if (done > 0 && running.value.fetch_sub(done, std::memory_order_acq_rel) == done) running.value.notify_one();
   }
@@ -146,7 +155,7 @@ int64_t ThreadPool::workers_for(int64_t count, int64_t grain) const {
 
 void ThreadPool::run(int64_t count, int64_t grain, Task task) {
   constexpr int64_t kParts = 8;  // of a piece, where its size allows
-  static_assert(kParts < State::kMaxParts);
+  static_assert(kParts < State::Left::kMost);
   State& state = *state_;
   const int64_t pieces = workers_for(count, grain);
   if (pieces == 1) return task.call(task.object, 0, 0, count);
@@ -157,7 +166,7 @@ void ThreadPool::run(int64_t count, int64_t grain, Task task) {
   state.running.value.store(static_cast<uint32_t>(pieces * state.parts), std::memory_order_relaxed);
   const uint64_t number = ++state.region;
   for (size_t piece = 0; piece < static_cast<size_t>(pieces); ++piece)
-    state.workers[piece].left.store(number * State::kMaxParts + static_cast<uint64_t>(state.parts), std::memory_order_release);
+    state.workers[piece].left.store(State::Left::word(number, 0, static_cast<uint64_t>(state.parts)), std::memory_order_release);
   for (size_t worker = 1; worker < static_cast<size_t>(pieces); ++worker) {
     state.workers[worker].region.store(number, std::memory_order_release);
     state.raise(worker);
