@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/records/sizes.h"
 
 namespace comera {
 
@@ -22,6 +23,10 @@ std::string thousands(double value) {
 std::string grouped(int64_t value) { return thousands(static_cast<double>(value)); }
 
 std::string counted(int64_t count, const std::string& noun) { return grouped(count) + " " + noun + (count == 1 ? "" : "s"); }
+
+std::string smaller_than_dense(const ModelSize& size) {
+  return size.entries > 0 ? significant(size.compression) + "x smaller than dense" : "all pruned";
+}
 
 std::string lower_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -6,6 +6,7 @@
 namespace comera {
 
 class Error;
+struct ModelSize;
 
 std::string thousands(double value);                          // 1,490,157
 std::string grouped(int64_t value);                           // 1,490,157, from an integer
@@ -17,6 +18,7 @@ std::string three_figures(double value);                      // "41.8", "1,338"
 std::string mebibytes(double bytes);                          // four figures: "0.4092 MiB", "5.684 MiB", "23,441 MiB"
 std::string megabytes(double bytes);                          // the same in units of 10^6 bytes, as in papers: "5.960 MB"
 std::string exact_bytes(double bytes);                        // "5.684 MiB = 5.960 MB (5,960,112 bytes)"
+std::string smaller_than_dense(const ModelSize& size);        // "34.6x smaller than dense"; "all pruned"
 std::string duration(double seconds);                         // "9 m 24 s"; "-" = not known
 std::string full_text(const Error& error);                    // "WHAT: WHY. Try: HINT"
 std::string shell_word(const std::string& text);              // as a word of a shell command, in quotes where it needs them

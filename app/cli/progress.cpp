@@ -68,7 +68,10 @@ std::string one_line(const Snapshot& s) {
   if (prepares(s)) return s.message;
   std::string out = "step " + thousands(static_cast<double>(s.step)) + "/" + thousands(static_cast<double>(s.total_steps)) + "  loss " +
                     significant(s.last.results.ce) + (s.eval.examples > 0 ? "  val accuracy " + significant(s.eval.accuracy) : "");
-  if (!s.ranks.empty()) out += "  entries " + thousands(s.size.entries) + " (" + significant(s.size.compression, 3) + "x)";
+  if (!s.ranks.empty()) {
+    out += "  entries " + thousands(s.size.entries);
+    if (s.size.entries > 0) out += " (" + significant(s.size.compression, 3) + "x)";
+  }
   return out + "  " + speed(s);
 }
 
@@ -121,7 +124,7 @@ void Progress::draw(const Snapshot& s, const std::string& above) {
                        ? "   validation " + significant(s.eval.accuracy, 4) + " (step " + thousands(static_cast<double>(s.eval.step)) + ")"
                        : "   validation: not evaluated yet"));
   if (!s.ranks.empty()) {
-    block.push_back("size      " + thousands(s.size.entries) + " entries, " + significant(s.size.compression, 4) + "x smaller than dense" +
+    block.push_back("size      " + thousands(s.size.entries) + " entries, " + smaller_than_dense(s.size) +
                     (s.late ? ", target " + thousands(s.target_entries) : ""));
     block.push_back("ranks     " + rank_bars(s, 64));
   }
@@ -145,8 +148,7 @@ void Progress::summary(const Snapshot& s) {
     rows.push_back(
         {"validation accuracy", significant(s.eval.accuracy) + " (" + thousands(static_cast<double>(s.eval.examples)) + " labels)"});
   for (const auto& [name, value] : s.eval.more) rows.push_back({"validation " + name, significant(value)});
-  if (!s.ranks.empty())
-    rows.push_back({"size", thousands(s.size.entries) + " entries, " + significant(s.size.compression) + "x smaller than dense"});
+  if (!s.ranks.empty()) rows.push_back({"size", thousands(s.size.entries) + " entries, " + smaller_than_dense(s.size)});
   rows.push_back({"memory peak", mebibytes(static_cast<double>(s.memory_peak.total())) + " (planned " +
                                      mebibytes(static_cast<double>(s.memory_planned.total())) + ")"});
   rows.push_back({"step time", significant(s.step_ms_median, 3) + " ms median, " + significant(s.step_ms_p95, 3) + " ms p95"});

@@ -109,9 +109,7 @@ Drawing tt_picture(const Snapshot& snapshot, const TTLayout& layout) {
   out.move({0, 2});
   out.size.y += 2;
   out.text({1, 1.4f}, 1, theme().text,
-           out.title + ":  " + thousands(snapshot.size.entries) + " parameters, " + significant(snapshot.size.compression, 3) +
-               " x smaller than dense",
-           Anchor::left, true);
+           out.title + ":  " + thousands(snapshot.size.entries) + " parameters, " + smaller_than_dense(snapshot.size), Anchor::left, true);
   return out;
 }
 

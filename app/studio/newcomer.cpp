@@ -76,7 +76,7 @@ void offer_dense_twin(UiState& ui) {
   if (s.name != "demo" || no_dense_twin(ui)) return;
   std::string text = "The demo has finished";
   if (s.eval.examples > 0) text += ": validation accuracy " + significant(100 * s.eval.accuracy, 3) + " %";
-  if (s.size.compression > 1) text += ", " + significant(s.size.compression, 3) + " x smaller than dense";
+  if (s.size.compression > 1) text += ", " + smaller_than_dense(s.size);
   Toast done{Level::good, text + ". Its dense twin has the same network and data without tensor trains", kUntilDismissed, kDemoFinished};
   done.offers = {{"Train the dense twin and compare", train_dense_twin}, {"Dismiss", {}}};
   add_toast(ui, std::move(done));

@@ -37,7 +37,7 @@ void Runner::update_summary() {
     summary.entries = size.entries;
     summary.bytes = size.bytes;
     summary.dense_bytes = size.bytes * size.compression;
-    summary.compression = size.compression;
+    summary.compression = size.entries > 0 ? size.compression : kUnknown;  // 0 entries: all tensor trains are pruned
   }
   if (const int64_t peak = trainer_->engine().memory().peak().total(); peak > 0) summary.peak_bytes = static_cast<double>(peak);
   if (const double step_ms = recorder_.step_ms_quantile(0.5); step_ms > 0) summary.step_ms = step_ms;

@@ -130,6 +130,15 @@ TEST(Figures, NumbersAreWrittenInOneWay) {
   EXPECT_EQ(significant(1234.56, 6), "1,234.56");
 }
 
+TEST(Numbers, WithoutTensorTrainsNothingIsSmaller) {
+  ModelSize size;
+  size.entries = 43'264;
+  size.compression = 34.6;
+  EXPECT_EQ(smaller_than_dense(size), "34.6x smaller than dense");
+  size.entries = 0;
+  EXPECT_EQ(smaller_than_dense(size), "all pruned");
+}
+
 TEST(Figures, TicksAreRoundAndInside) {
   EXPECT_EQ(ticks(0, 10, 5, false), (std::vector<double>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(ticks(1, 1000, 6, true), (std::vector<double>{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}));

@@ -190,8 +190,8 @@ void header(UiState& ui) {
              "the initial rank. Legs: modes, inputs up, outputs down; cores of an embedding have both. Parameters: sum of rank \xc2\xb7 "
              "mode \xc2\xb7 rank over the cores.");
   ImGui::SameLine(0, em(0.8f));
-  std::string text = grouped(static_cast<int64_t>(s.size.entries)) + " parameters, " + mebibytes(s.size.bytes) + ", " +
-                     significant(s.size.compression, 3) + " x smaller than dense";
+  std::string text =
+      grouped(static_cast<int64_t>(s.size.entries)) + " parameters, " + mebibytes(s.size.bytes) + ", " + smaller_than_dense(s.size);
   if (s.size.held_entries != static_cast<int64_t>(s.size.entries)) text += "; " + grouped(s.size.held_entries) + " in memory";
   const float room = ImGui::GetContentRegionAvail().x - export_button_width() - em(0.6f);
   push_small();
