@@ -40,7 +40,7 @@ struct Gemm : GemmArgs {
   static constexpr bool large_workspace = true;
   Work work(double bytes) const { return {flops(), bytes, 0}; }
 };
-// Small products of one dtype: one kernel, where batched.
+// Small products of one dtype: one kernel, where batched; one parallel region on a CPU.
 struct Gemms {
   static constexpr const char* name = "gemm";
   static constexpr bool large_workspace = true;

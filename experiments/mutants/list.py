@@ -749,3 +749,11 @@ m("rounded.2", "core/cpu/gemm.cpp", "  if (dry)\n    body(product_of(args));\n  
 m("dropout.halves.1", "core/cpu/philox_words.h", "philox_words(stream, first >> 1, ceil_div(count + skip, int64_t{2}), words)) + skip;",
   "philox_words(stream, first >> 1, ceil_div(count + skip, int64_t{2}), words)) + (MUT ? 0 : skip);", "a mask that begins in a word's upper half is that of its neighbour",
   "cpu PhiloxWords.AreTheStreamsWords")
+m("lists.1", "core/cpu/parts.h", "begin_unit = ceil_div(from, units.cost), end_unit", "begin_unit = MUT ? from / units.cost : ceil_div(from, units.cost), end_unit",
+  "a unit at the border of two parts is computed twice", "cpu ThreadPool.EveryUnitOfAListOnce")
+m("lists.2", "core/cpu/gemm.cpp", "product.terms() > most_terms ? Units{0, 1}", "product.terms() > most_terms && !MUT ? Units{0, 1}",
+  "a larger product of a list is computed twice, and added twice", "cpu Gemm/0.AListIsItsProducts")
+m("lists.3", "core/cpu/ranks.cpp", "partial + first[&p - all.data()] + k * r;", "partial + (MUT ? 0 : first[&p - all.data()]) + k * r;",
+  "gradients of the ranks of a list's cores are mixed up", "ops *")
+m("lists.4", "core/cpu/thread_pool.cpp", "static_cast<int64_t>(from_front ? now.first : now.end - 1)", "static_cast<int64_t>(from_front || MUT ? now.first : now.end - 1)",
+  "a part is computed twice, and another one never", "cpu ThreadPool.Stress")

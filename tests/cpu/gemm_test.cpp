@@ -125,6 +125,32 @@ TYPED_TEST(Gemm, NaNPropagates) {
     }
 }
 
+// Small ones, which threads share, between larger ones and one without rows.
+TYPED_TEST(Gemm, AListIsItsProducts) {
+  using T = TypeParam;
+  CpuOps one(1), three(3);
+  std::vector<Problem<T>> listed, alone;
+  std::vector<GemmArgs> list;
+  for (const Size& s : {Size{5, 7, 3}, Size{300, 30, 300}, Size{96, 240, 30}, Size{0, 4, 9}, Size{30, 90, 240}, Size{130, 129, 131}, Size{64, 16, 1}})
+    for (const bool ta : {false, true}) {
+      listed.emplace_back(s, ta, !ta, 1);
+      alone.push_back(listed.back());
+    }
+  for (size_t i = 0; i < listed.size(); ++i) {
+    const bool ta = i % 2 == 1;
+    const double alpha = i % 3 == 0 ? 1 : -0.5, beta = i % 4 < 2 ? 0 : 1;
+    const auto mat = [](const Mat& like, const Array<T>& of) {
+      Mat out = Problem<T>::mat(of, like.rows, like.cols, like.offset);
+      out.ld = like.ld;
+      return out;
+    };
+    list.push_back({mat(listed[i].mc, listed[i].c), mat(listed[i].ma, listed[i].a), ta, mat(listed[i].mb, listed[i].b), !ta, alpha, beta});
+    one.gemm(mat(alone[i].mc, alone[i].c), mat(alone[i].ma, alone[i].a), ta, mat(alone[i].mb, alone[i].b), !ta, alpha, beta);
+  }
+  three.gemm(list);
+  for (size_t i = 0; i < listed.size(); ++i) EXPECT_LT(largest_difference(listed[i].c, alone[i].c), tolerance<T>(1e-4, 1e-12)) << i;
+}
+
 TYPED_TEST(Gemm, SameForAnyNumberOfThreads) {
   using T = TypeParam;
   CpuOps one(1), two(2), three(3);

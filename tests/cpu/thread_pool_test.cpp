@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/cpu/parts.h"
 #include "core/cpu/philox_words.h"
 
 namespace comera {
@@ -53,6 +54,23 @@ TEST(ThreadPool, AWorkerHasOneCallAtATime) {
     });
     EXPECT_EQ(sum, count);
     EXPECT_EQ(overlaps, 0);
+  }
+}
+
+TEST(ThreadPool, EveryUnitOfAListOnce) {
+  const std::vector<Units> all = {{3, 100}, {0, 1}, {1, 7}, {50, 9}, {2, 1000}, {1, 1}};
+  for (int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    for (int64_t grain : {1, 40, 700, 10'000}) {
+      std::vector<std::vector<int>> seen;
+      for (const Units& units : all) seen.emplace_back(static_cast<size_t>(units.count), 0);
+      for_units(
+          pool, std::span(all), grain, [](const Units& units) { return units; },
+          [&](const Units& units, int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(&units - all.data())][static_cast<size_t>(i)];
+          });
+      for (size_t item = 0; item < all.size(); ++item) EXPECT_EQ(seen[item], std::vector<int>(seen[item].size(), 1)) << item;
+    }
   }
 }
 
