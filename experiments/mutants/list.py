@@ -754,6 +754,7 @@ m("lists.1", "core/cpu/parts.h", "begin_unit = ceil_div(from, units.cost), end_u
 m("lists.2", "core/cpu/gemm.cpp", "product.terms() > most_terms ? Units{0, 1}", "product.terms() > most_terms && !MUT ? Units{0, 1}",
   "a larger product of a list is computed twice, and added twice", "cpu Gemm/0.AListIsItsProducts")
 m("lists.3", "core/cpu/ranks.cpp", "partial + first[&p - all.data()] + k * r;", "partial + (MUT ? 0 : first[&p - all.data()]) + k * r;",
-  "gradients of the ranks of a list's cores are mixed up", "ops *")
+  "gradients of the ranks of a list's cores are mixed up",
+  "layers Shapes/TTFanCase.GradientsAgreeWithFiniteDifferences/alike")
 m("lists.4", "core/cpu/thread_pool.cpp", "static_cast<int64_t>(from_front ? now.first : now.end - 1)", "static_cast<int64_t>(from_front || MUT ? now.first : now.end - 1)",
   "a part is computed twice, and another one never", "cpu ThreadPool.Stress")
