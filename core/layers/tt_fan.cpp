@@ -169,7 +169,7 @@ void TTFan::begin_sweeps(Ctx& ctx, TTCalls& calls) {
     const TTMatrix& matrix = layers_[i]->matrix_;
     Tensor v = plain() ? v_ : layers_[i]->merged_.left_gradient(ctx, matrix);
     if (!plain()) calls.copy(Mat(v).top(in()), Mat(v_).columns(first, matrix.middle_rank()));
-    layers_[i]->merged_.begin_sweep(ctx, matrix, calls, std::move(v));
+    layers_[i]->merged_.begin_sweep(matrix, calls, std::move(v));
   });
   v_ = {};
 }

@@ -92,7 +92,7 @@ class TTMerged {
   Tensor left_gradient(Ctx& ctx, const TTMatrix& matrix) const { return gradients_.left(ctx, matrix); }
   // U1 (T, r) = dY R^T, or as much of [U1, dY b, ...] (T, width) as u1 has columns.
   void backward_left(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy, const Mat& u1);
-  void begin_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls, Tensor v);  // V (N, r) = X^T U1
+  void begin_sweep(const TTMatrix& matrix, TTCalls& calls, Tensor v);  // V (N, r) = X^T U1
   void sweep_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void sweep_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void end_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls);

@@ -82,7 +82,7 @@ void TTMerged::backward_left(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy,
 }
 
 // The row of T2 behind S is the gradient of the bias.
-void TTMerged::begin_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls, Tensor v) {
+void TTMerged::begin_sweep(const TTMatrix& matrix, TTCalls& calls, Tensor v) {
   const size_t p = matrix.inputs();
   const int64_t rank = matrix.middle_rank();
   v_ = std::move(v);

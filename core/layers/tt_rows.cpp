@@ -54,7 +54,7 @@ Tensor TTRows::backward(Ctx& ctx, Tensor dy, Tensor) {
   ctx.ops.gemm(Mat(v).top(matrix_.shape.in), dy, true, std::exchange(rows_, {}), false);
   const TTCalls::Together held(calls_);
   const auto alone = [&](const auto& body) { body(merged_, matrix_, rank + 1); };
-  merged_.begin_sweep(ctx, matrix_, calls_, std::move(v));
+  merged_.begin_sweep(matrix_, calls_, std::move(v));
   TTMerged::sweep_all(ctx, calls_, alone);
   TTMerged::hand_over_all(ctx, calls_, alone);
   return {};
