@@ -21,11 +21,11 @@ constexpr int64_t kPart = 16;
 // Least FLOPs of a thread: for fewer, waking it costs more than it saves.
 constexpr int64_t kGrainFlops = 250'000;
 
-// A product by the library, in parts of its longer side.
+// A product that the library computes in parts of its longer side.
 template <class T>
-class Parted {
+class BlasProduct {
  public:
-  explicit Parted(const GemmArgs& args)
+  explicit BlasProduct(const GemmArgs& args)
       : args_(args), m_(args.c.rows), n_(args.c.cols), k_(args.terms()), by_rows_(m_ >= n_), side_(by_rows_ ? m_ : n_) {}
 
   int64_t terms() const { return m_ * n_ * k_; }
@@ -59,10 +59,10 @@ void multiply_parts(ThreadPool& pool, std::span<const GemmArgs> all, int64_t gra
   for_units(
       pool, all, grain,
       [&](const GemmArgs& args) {
-        const Parted<T> product(args);
+        const BlasProduct<T> product(args);
         return product.terms() > most_terms ? Units{0, 1} : product.parts();
       },
-      [](const GemmArgs& args, int64_t begin, int64_t end) { Parted<T>(args).multiply(begin, end); });
+      [](const GemmArgs& args, int64_t begin, int64_t end) { BlasProduct<T>(args).multiply(begin, end); });
 }
 
 }  // namespace
@@ -83,15 +83,15 @@ void CpuOps::multiply(const GemmArgs& args) {
                               c.data<T>(), c.ld, static_cast<float>(args.alpha), static_cast<float>(args.beta)}))
         return;
     }
-    // The library packs the shorter operand anew for each part.
+    // The library packs the shorter operand again for each part.
     constexpr int64_t kRowsToPackFor = 1024;
-    const Units parts = Parted<T>(args).parts();
+    const Units parts = BlasProduct<T>(args).parts();
     const int64_t whole = parts.count / pool_.threads() * parts.cost, enough = kRowsToPackFor / kPart * parts.cost;
     multiply_parts<T>(pool_, {&args, 1}, std::max(kGrainFlops, std::min(whole, enough)), std::numeric_limits<int64_t>::max());
   });
 }
 
-// The small ones are shared among threads as one sequence: one by one, each would be too short to wake a thread for.
+// Threads share the small products as one sequence: each alone is too short to wake a thread for.
 void CpuOps::body(const op::Gemms& args) {
   const bool in_bf16 = dry ? plans_rounded : rounded != nullptr;
   if (!in_bf16 && !dry)

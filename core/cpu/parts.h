@@ -10,7 +10,7 @@ namespace comera {
 
 struct Units {
   int64_t count;  // of an item, such as its rows
-  int64_t cost;   // of each, at least 1, in what `grain` counts
+  int64_t cost;   // of one unit, at least 1, in the measure of `grain`
 };
 
 // body(item, begin, end) over the units [0, count) of every item; a thread takes a range of the whole sequence, which may begin and end

@@ -68,15 +68,13 @@ void mask_backward(ThreadPool& pool, std::span<const RankMaskBackwardArgs> all, 
     const int64_t block = rows_of_block(p);
     return {ceil_div(rows.count, block), std::min(rows.count, block) * rows.cost};
   };
+  int64_t* const first = scratch<int64_t, 3>(static_cast<int64_t>(all.size()));  // where a core's partial sums begin
   int64_t room = 0;
-  for (const RankMaskBackwardArgs& p : all) room += blocks_of(p).count * p.d.count();
-  T* const partial = scratch<T, 1>(room);
-  int64_t* const first = scratch<int64_t, 3>(static_cast<int64_t>(all.size()));  // of the partial sums of a core
-  room = 0;
   for (size_t i = 0; i < all.size(); ++i) {
     first[i] = room;
     room += blocks_of(all[i]).count * all[i].d.count();
   }
+  T* const partial = scratch<T, 1>(room);
   for_units(pool, all, kElementGrain, blocks_of, [&](const RankMaskBackwardArgs& p, int64_t begin, int64_t end) {
     const int64_t r = p.d.count(), rows = core_rows(p).count, block = rows_of_block(p);
     const T *grad = p.de.data<T>(), *core = p.u.data<T>();
@@ -92,7 +90,7 @@ void mask_backward(ThreadPool& pool, std::span<const RankMaskBackwardArgs> all, 
       std::fill(out, out + r, T(0));
       for (int64_t row = k * block; row < last; ++row)
         for (int64_t b = 0; b < r; ++b) out[b] += grad[row * r + b] * core[row * r + b];
-      multiply_rows(p.du.data<T>(), grad, factor, k * block, last, r);  // then: dU may be dE
+      multiply_rows(p.du.data<T>(), grad, factor, k * block, last, r);  // last: dU may be dE
     }
   });
   for (size_t i = 0; i < all.size(); ++i) {

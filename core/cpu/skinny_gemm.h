@@ -1,5 +1,5 @@
-// Products with one short side, the products tensor trains are made of: (1024 x 768)(768 x 30) and its kin, and those whose
-// smaller operand stays in the second-level cache. A BLAS is built for large squares; here nothing large is packed.
+// Products with one short side, the products tensor trains are made of: (1024 x 768)(768 x 30) and its kin. A BLAS
+// is built for large squares; here nothing large is packed and the short side stays in registers or a near cache.
 #pragma once
 #include "core/cpu/thread_pool.h"
 
@@ -19,7 +19,7 @@ struct SkinnyGemm {
   float alpha, beta;
 };
 
-inline constexpr int64_t kSkinny = 64;  // a side up to this is short
+inline constexpr int64_t kSkinny = 64;  // a side up to this is short; with AVX-512 n may be longer (is_short)
 // Up to this m n k OpenBLAS has kernels that copy nothing (its SMALL_MATRIX_OPT); they are the faster ones there.
 inline constexpr int64_t kLibrarySmall = 1'000'000;
 

@@ -44,13 +44,13 @@ struct alignas(64) Counter {
 }  // namespace
 
 // Piece w of a region belongs to worker w, so that a thread finds in its cache what it wrote in the region before. A piece has several
-// parts; a thread that has done its own takes those that the others have not begun, so a core that is slower, or busy with another program,
-// delays nobody for longer than a part takes.
+// parts. A thread that has finished its own takes parts that the others have not begun, so a slow or busy core delays the region by one
+// part at most.
 struct ThreadPool::State {
   struct alignas(64) Worker {
     std::atomic<uint32_t> ticket{0};  // raised once for every region that it takes part in; it sleeps on it
     std::atomic<uint64_t> region{0};  // number of the newest of these
-    std::atomic<uint64_t> left{0};    // the parts of its piece that nobody has begun: Left
+    std::atomic<uint64_t> left{0};    // Left, the parts of its piece that no thread has begun
   };
 
   // Written by the calling thread before it raises a worker's ticket; read by a thread that has claimed a part.
@@ -76,16 +76,15 @@ struct ThreadPool::State {
     task.call(task.object, worker, first + size * part / parts, first + size * (part + 1) / parts);
   }
 
-  // In one word: the number of the region, and the first of the parts that are left and the one behind the last.
+  // Parts [first, end) of a piece that no thread has begun, and the number of their region, in one word.
   struct Left {
-    uint64_t number, first, end;  // first and end below kMost
-    static constexpr uint64_t kMost = 16;
+    uint64_t number, first, end;
+    static constexpr uint64_t kMost = 16;  // first and end are smaller
     explicit Left(uint64_t word) : number(word / (kMost * kMost)), first(word / kMost % kMost), end(word % kMost) {}
     static uint64_t word(uint64_t number, uint64_t first, uint64_t end) { return (number * kMost + first) * kMost + end; }
   };
 
-  // A part of the piece that nobody had begun, the first or the last one; -1: there is none. A worker that comes late finds the number of
-  // another region.
+  // Takes the first or the last part that no thread has begun; -1: none is left. A late worker finds the number of another region.
   int64_t claim(size_t piece, uint64_t number, bool from_front) {
     std::atomic<uint64_t>& left = workers[piece].left;
     for (uint64_t word = left.load(std::memory_order_relaxed);;) {
@@ -98,7 +97,7 @@ struct ThreadPool::State {
   }
 
   // The worker's own piece from the front, then the others' from the back.
-  void take_part(size_t worker, uint64_t number) {
+  void take_parts(size_t worker, uint64_t number) {
     uint32_t done = 0;
     for (size_t i = 0; i < workers.size(); ++i) {
       const size_t piece = (worker + i) % workers.size();
@@ -118,7 +117,7 @@ struct ThreadPool::State {
     for (uint32_t seen = 0;;) {
       seen = wait_while(workers[worker].ticket, seen);
       if (stop) return;
-      take_part(worker, workers[worker].region.load(std::memory_order_acquire));
+      take_parts(worker, workers[worker].region.load(std::memory_order_acquire));
     }
   }
 
@@ -171,7 +170,7 @@ void ThreadPool::run(int64_t count, int64_t grain, Task task) {
     state.workers[worker].region.store(number, std::memory_order_release);
     state.raise(worker);
   }
-  state.take_part(0, number);
+  state.take_parts(0, number);
   for (uint32_t left = state.running.value.load(std::memory_order_acquire); left != 0;) left = wait_while(state.running.value, left);
 }
 

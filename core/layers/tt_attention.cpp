@@ -50,7 +50,7 @@ void TTAttention::each_key_head(size_t member, const Body& body) const {
 // Calls body(member) for each member of a group and makes the products of each in one call.
 template <class Body>
 void TTAttention::together(Ctx& ctx, const Body& body) {
-  const TTCalls::Together held(calls_);
+  const TTCalls::Scope scope(calls_);
   for (size_t member = 0; member < static_cast<size_t>(sizes_.heads / sizes_.key_heads); ++member) {
     body(member);
     calls_.make(ctx);

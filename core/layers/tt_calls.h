@@ -1,4 +1,4 @@
-// The small calls of tensor trains, which take longer to start than to compute: collected until make(), and made as one list a kind.
+// The small calls of tensor trains take longer to start than to compute: they are collected, and make() makes one list of each kind.
 #pragma once
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 namespace comera {
 
-// Calls that are not made yet keep their temporaries.
+// Calls keep their temporaries until they are made.
 class TTCalls {
  public:
   void gemm(const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha = 1, double beta = 0) {
@@ -17,15 +17,15 @@ class TTCalls {
   void rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d) {
     mask_gradients_.push_back({du, dd, de, u, d});
   }
-  void make(Ctx& ctx);  // masks, then copies, products, gradients of masks; none may wait for another one of its kind
+  void make(Ctx& ctx);  // masks, copies, products, gradients of masks, in this order; no call may wait for another of its kind
   void forget();
 
-  // While it lives, calls of one layer are collected.
-  class Together {
+  // Forgets calls at its end that an error kept from being made.
+  class Scope {
    public:
-    explicit Together(TTCalls& calls) : calls_(calls) {}
-    ~Together() { calls_.forget(); }  // what an error has left
-    Together(const Together&) = delete;
+    explicit Scope(TTCalls& calls) : calls_(calls) {}
+    ~Scope() { calls_.forget(); }
+    Scope(const Scope&) = delete;
 
    private:
     TTCalls& calls_;

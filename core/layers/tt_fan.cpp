@@ -41,7 +41,7 @@ void TTFan::join(Ctx& ctx, TTCalls& calls, const Tensor& edge) {
 
 void TTFan::open(Ctx& ctx) {
   if (grouped()) return;
-  const TTCalls::Together held(calls_);
+  const TTCalls::Scope scope(calls_);
   TTMerged::merge_all(ctx, calls_, [&](const auto& body) { each_merged(body); });
   if (plain()) {
     left_ = layers_[0]->merged_.take_left();
@@ -157,7 +157,7 @@ Tensor TTFan::finish(Ctx& ctx, Tensor u1, Tensor into) {
 void TTFan::end_left(Ctx& ctx) {
   left_ = {};
   if (grouped()) return;
-  const TTCalls::Together held(calls_);
+  const TTCalls::Scope scope(calls_);
   begin_sweeps(ctx, calls_);
   const auto each = [&](const auto& body) { each_merged(body); };
   TTMerged::sweep_all(ctx, calls_, each);

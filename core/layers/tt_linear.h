@@ -62,7 +62,7 @@ struct KeptInput {
 // stands in all rows behind R.
 //
 // The merges depend on the parameters alone, and the gradients of the cores on S and V alone, so both are made for many
-// layers together, with the calls held: begin_merge and the turns of merge_* before forward, begin_sweep, the turns of
+// layers together, from collected calls: begin_merge and the turns of merge_* before forward, begin_sweep, the turns of
 // sweep_*, and end_sweep after backward. Turns count from 1; the calls of a turn wait for those of the turn before.
 class TTMerged {
  public:
@@ -70,7 +70,7 @@ class TTMerged {
   template <class Each>
   static size_t merge_all(Ctx& ctx, TTCalls& calls, const Each& each);
   template <class Each>
-  static void sweep_all(Ctx& ctx, TTCalls& calls, const Each& each);  // what begin_sweep left, all turns and end_sweep
+  static void sweep_all(Ctx& ctx, TTCalls& calls, const Each& each);  // calls of begin_sweep, all turns, end_sweep
   template <class Each>
   static void hand_over_all(Ctx& ctx, TTCalls& calls, const Each& each);  // the gradients, after sweep_all
 

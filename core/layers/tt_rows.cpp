@@ -11,7 +11,7 @@ TTRows::TTRows(std::unique_ptr<TTLinear> head) : head_(std::move(head)), matrix_
 }
 
 void TTRows::merge(Ctx& ctx, int64_t width) {
-  const TTCalls::Together held(calls_);
+  const TTCalls::Scope scope(calls_);
   TTMerged::merge_all(ctx, calls_, [&](const auto& body) { body(merged_, matrix_, width); });
 }
 
@@ -52,7 +52,7 @@ Tensor TTRows::backward(Ctx& ctx, Tensor dy, Tensor) {
   merged_.drop_right();
   Tensor v = merged_.left_gradient(ctx, matrix_);
   ctx.ops.gemm(Mat(v).top(matrix_.shape.in), dy, true, std::exchange(rows_, {}), false);
-  const TTCalls::Together held(calls_);
+  const TTCalls::Scope scope(calls_);
   const auto alone = [&](const auto& body) { body(merged_, matrix_, rank + 1); };
   merged_.begin_sweep(matrix_, calls_, std::move(v));
   TTMerged::sweep_all(ctx, calls_, alone);

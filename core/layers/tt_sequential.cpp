@@ -38,7 +38,7 @@ Tensor TTSequential::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x, TTCalls
   const size_t p = matrix.inputs(), q = matrix.outputs();
   const int64_t tokens = x.size(0);
   {
-    const TTCalls::Together together(calls);
+    const TTCalls::Scope scope(calls);
     effective_ = matrix.effective(ctx, calls);
     calls.make(ctx);
   }
@@ -115,7 +115,7 @@ Tensor TTSequential::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input,
   }
   drop();
   {
-    const TTCalls::Together together(calls);
+    const TTCalls::Scope scope(calls);
     gradients.mask(ctx, matrix, calls);
     calls.make(ctx);
   }

@@ -132,7 +132,7 @@ void TTMEmbedding::hand_over(Ctx& ctx) {
 
 Tensor TTMEmbedding::forward(Ctx& ctx, Tensor ids) {
   if (!grouped_) {
-    const TTCalls::Together held(calls_);
+    const TTCalls::Scope scope(calls_);
     mask(ctx, calls_);
     calls_.make(ctx);
   }
@@ -177,7 +177,7 @@ Tensor TTMEmbedding::backward(Ctx& ctx, Tensor dy, Tensor) {
   right_.clear();
   for (Param* rank : ranks_) rank_grads_.push_back(grad_room(ctx, *rank));
   if (!grouped_) {
-    const TTCalls::Together held(calls_);
+    const TTCalls::Scope scope(calls_);
     mask_gradients(ctx, calls_);
     calls_.make(ctx);
     hand_over(ctx);

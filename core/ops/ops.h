@@ -18,8 +18,8 @@ class Ops {
   // true: bodies are called in a dry run too, where they note the working memory that they need and do nothing else. `large`: of ops
   // with a large workspace.
   virtual bool notes_workspace(bool large) const { return false; }
-  // true: the call of a list is one kernel, and the lists are those of all layers together, not of one. A list means the same as its items
-  // one by one; none waits for another, and their float tensors are all of one dtype.
+  // true: the call of a list is one kernel, so one list holds the calls of all layers. A list means the same as its items one by one; no
+  // item waits for another, and their float tensors are all of one dtype.
   virtual bool batches_small_calls() const { return false; }
   Work work;                                 // grows with every call, dry or not; the owner resets it
   OpProfile* profile = nullptr;              // not owned; told of every call that is not dry

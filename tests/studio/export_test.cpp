@@ -130,7 +130,7 @@ TEST(Figures, NumbersAreWrittenInOneWay) {
   EXPECT_EQ(significant(1234.56, 6), "1,234.56");
 }
 
-TEST(Numbers, WithoutTensorTrainsNothingIsSmaller) {
+TEST(Numbers, ASizeWithoutEntriesIsAllPruned) {
   ModelSize size;
   size.entries = 43'264;
   size.compression = 34.6;
