@@ -129,13 +129,13 @@ void put_settings(const ModelConfig& model, GgufType type, const std::string& na
 }  // namespace
 
 void write_gguf(const std::string& path, const ModelConfig& model, GgufType type, const std::string& name, const std::string& tokenizer,
-                const std::function<std::vector<double>(const std::string& param)>& values) {
+                const Json& ids, const std::function<std::vector<double>(const std::string& param)>& values) {
   if (architecture_of(model) != "LlamaForCausalLM")
     throw Error(ErrorCode::config, "this model has no form as GGUF", "only LLaMA models have one: rotary positions, RMS norm, SwiGLU",
                 "use --to huggingface");
   GgufMetadata metadata;
   put_settings(model, type, name, metadata);
-  if (!tokenizer.empty()) put_tokenizer(tokenizer, model.decoder.vocab, metadata);
+  if (!tokenizer.empty()) put_tokenizer(tokenizer, model.decoder.vocab, ids, metadata);
   std::string infos;
   int64_t offset = 0;
   const std::vector<FolderTensor> tensors = folder_tensors(model);

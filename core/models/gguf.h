@@ -17,10 +17,11 @@ namespace comera {
 // blocks is stored as F16.
 enum class GgufType : unsigned char { f32, f16, q8_0 };
 
-// values(parameter): of each dense parameter. `tokenizer`: a tokenizer.json, "" = none: the file has no vocabulary then. Throws
-// Error(config) for a model that is no LLaMA or a tokenizer that has another form, Error(storage).
+// values(parameter): of each dense parameter. `tokenizer`: a tokenizer.json, "" = none: the file has no vocabulary then.
+// `ids`: of special tokens, as of put_tokenizer(). Throws Error(config) for a model that is no LLaMA or a tokenizer that has another form,
+// Error(storage).
 void write_gguf(const std::string& path, const ModelConfig& model, GgufType type, const std::string& name, const std::string& tokenizer,
-                const std::function<std::vector<double>(const std::string& param)>& values);
+                const Json& ids, const std::function<std::vector<double>(const std::string& param)>& values);
 
 // A file of this form, read whole: its metadata as JSON, and tensors as doubles in the order of the file.
 class GgufFile {

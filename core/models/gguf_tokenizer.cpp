@@ -107,16 +107,18 @@ Vocabulary read_tokens(const std::string& path, const Json& file, int64_t vocab,
   return tokens;
 }
 
-// Special tokens by the names that LLaMA's and GPT-2's vocabularies have.
-void put_specials(const Vocabulary& tokens, GgufMetadata& to) {
-  const auto put = [&](const char* key, std::initializer_list<const char*> names) {
+void put_specials(const Vocabulary& tokens, const Json& ids, GgufMetadata& to) {
+  const auto put = [&](const std::string& key, const char* of_config, std::initializer_list<const char*> names) {
+    Json id = ids.value(of_config, Json());
+    if (id.is_array() && !id.empty()) id = id.front();
+    if (id.is_number_integer() && id >= 0 && id < tokens.tokens.size()) return to.number("tokenizer.ggml." + key, id.get<uint32_t>());
     for (const char* name : names)
-      if (const uint32_t* id = tokens.find(name)) return to.number(std::string("tokenizer.ggml.") + key, *id);
+      if (const uint32_t* named = tokens.find(name)) return to.number("tokenizer.ggml." + key, *named);
   };
-  put("bos_token_id", {"<s>", "<|begin_of_text|>", "<|endoftext|>"});
-  put("eos_token_id", {"</s>", "<|end_of_text|>", "<|endoftext|>"});
-  put("unknown_token_id", {"<unk>"});
-  put("padding_token_id", {"<pad>"});
+  put("bos_token_id", "bos_token_id", {"<s>", "<|begin_of_text|>", "<|endoftext|>"});
+  put("eos_token_id", "eos_token_id", {"</s>", "<|end_of_text|>", "<|endoftext|>"});
+  put("unknown_token_id", "unk_token_id", {"<unk>"});
+  put("padding_token_id", "pad_token_id", {"<pad>"});
 }
 
 }  // namespace
@@ -128,7 +130,7 @@ void GgufMetadata::list(const std::string& key, const std::vector<std::string>& 
 void GgufMetadata::list(const std::string& key, const std::vector<float>& values) { put_list(key, gguf_bytes::kFloat, values, *this); }
 void GgufMetadata::list(const std::string& key, const std::vector<int32_t>& values) { put_list(key, gguf_bytes::kI32, values, *this); }
 
-void put_tokenizer(const std::string& path, int64_t vocab, GgufMetadata& to) {
+void put_tokenizer(const std::string& path, int64_t vocab, const Json& ids, GgufMetadata& to) {
   const Json file = read_json_file(path);
   const auto is = [&](const char* key, const auto& test) { return file["model"].contains(key) && test(file["model"][key]); };
   if (!file.is_object() || !file.contains("model") || !file["model"].is_object() ||
@@ -151,7 +153,7 @@ void put_tokenizer(const std::string& path, int64_t vocab, GgufMetadata& to) {
   std::vector<std::string> pairs;
   for (const auto& [first, second] : merges) pairs.push_back(first + " " + second);
   if (!by_characters) to.list("tokenizer.ggml.merges", pairs);
-  put_specials(tokens, to);
+  put_specials(tokens, ids, to);
 }
 
 }  // namespace comera

@@ -350,7 +350,7 @@ Difference export_gguf(const std::string& path, const std::string& output, const
   Difference out;
   find_tokenizer(model.config, out);
   if (!out.tokenizer.ends_with(".json") || out.tokenizer.ends_with("vocab.json")) out.tokenizer = "";
-  write_gguf(output, model.config.model, type, model.config.name, out.tokenizer,
+  write_gguf(output, model.config.model, type, model.config.name, out.tokenizer, token_ids(out.tokenizer, model.config.model),
              [&](const std::string& param) { return model.dense.at(param); });
   Values read;
   read_gguf(GgufFile(output), model.config.model,
