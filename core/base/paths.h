@@ -21,6 +21,8 @@ std::string cache_folder();
 std::string runs_database();
 // Checkpoints of a store lie beside it: FOLDER_OF_STORE/checkpoints, one folder a run inside.
 std::string checkpoints_folder(const std::string& store);
+// The folder of a run's tokenizer, inside that of its checkpoints.
+inline constexpr const char* kTokenizer = "tokenizer";
 // config_folder()/config.json.
 std::string config_file();
 // Config files that may exist, the weakest first: comera/config.json in each of $XDG_CONFIG_DIRS (else /etc/xdg),

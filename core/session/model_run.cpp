@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/base/remove_later.h"
+#include "core/data/kept_tokenizer.h"
 #include "core/records/events.h"
 #include "core/store/process.h"
 #include "core/store/run_reader.h"
@@ -40,7 +41,7 @@ Carried read_carried(const std::string& path) {
   if (file.metadata().contains("comera")) {
     const Json metadata = checkpoint_metadata(file);
     carried.checkpoint = true;
-    carried.config = config_from_json(metadata.at("config"), path);
+    carried.config = checkpoint_config(file, metadata);
     const Json& state = metadata.at("state");
     if (!state.is_object() || !state.contains("step") || !state["step"].is_number_integer() || state["step"] < 0)
       throw Error(ErrorCode::storage, path + " is not a checkpoint of this program", "it does not say which step it is of",
@@ -130,6 +131,7 @@ std::string store_model(const std::string& store, const std::string& path, const
   char file[64];
   std::snprintf(file, sizeof file, "/step-%09lld.safetensors", static_cast<long long>(carried.step));
   fs::rename(part, folder + file);
+  keep_tokenizer(config.data.vocab, folder);  // a model without one is a model all the same
   writer.checkpoint(carried.step, folder + file, static_cast<int64_t>(fs::file_size(folder + file)), "import");
   writer.event(carried.step, StartEvent::kind, json_of(StartEvent{.imported = fs::absolute(path).string()}).dump());
   if (carried.checkpoint) {

@@ -40,6 +40,7 @@ class Runner {
   std::string set_aside(int64_t from);
   void begin_record(const std::string& parent, int64_t fork_step);
   void use_run(const std::string& id);
+  void keep_tokenizer(const std::string& checkpoints);
   void rebuild(const StoredRun& source, int64_t step, bool alone = false);
   std::vector<ScheduledChange> given_changes(int64_t next) const;
   void check_changes();

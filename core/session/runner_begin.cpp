@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/remove_later.h"
+#include "core/data/kept_tokenizer.h"
 #include "core/session/runner.h"
 #include "core/session/with_others.h"
 #include "core/store/process.h"
@@ -102,6 +103,7 @@ void Runner::begin_record(const std::string& parent, int64_t fork_step) {
   if (start_.store.empty()) return;
   recorder_.use(std::make_unique<RunWriter>(start_.store, record_of(trainer_->config(), parent, fork_step)));
   use_run(recorder_.writer()->run_id());
+  keep_tokenizer(checkpoint_folder_);
 }
 
 RunStart Runner::record_of(const RunConfig& config, const std::string& parent, int64_t fork_step) const {
@@ -157,6 +159,13 @@ void Runner::use_run(const std::string& id) {
   const fs::path folder =
       start_.checkpoint_folder.empty() ? fs::path(start_.store).parent_path() / "checkpoints" : fs::path(start_.checkpoint_folder);
   checkpoint_folder_ = (folder / id).string();
+}
+
+// A copy for the time when its file is gone; a run without one trains all the same.
+void Runner::keep_tokenizer(const std::string& checkpoints) {
+  const std::string why = comera::keep_tokenizer(trainer_->config().data.vocab, checkpoints);
+  if (!why.empty())
+    recorder_.tell(trainer_->state().step, AlertEvent{.what = "checkpoint", .text = "the tokenizer was not copied: " + why});
 }
 
 // Brings a trainer to the state that run `source` had after `step` steps: from its nearest checkpoint, then by making
@@ -222,6 +231,7 @@ void Runner::begin_resume() {
   }
   use_run(source.id);
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
+  keep_tokenizer(checkpoint_folder_);  // a run of an earlier version has none
   // Steps that are computed again come out the same, bit for bit; from where it was sent back to, or with other settings,
   // the run goes another way, and the one it went is kept.
   const bool sent_back = start_.at_step >= 0 && start_.at_step < source.step;
@@ -289,6 +299,7 @@ std::string Runner::set_aside(int64_t from) {
   try {  // without room for this file its values are kept all the same
     fs::create_directories(fs::path(first).parent_path());
     trainer_->save(first);
+    keep_tokenizer(fs::path(first).parent_path().string());
     course.checkpoint = {from, first, static_cast<int64_t>(fs::file_size(first)), "start", now_s()};
   } catch (const std::exception& error) {
     recorder_.tell(from, AlertEvent{.what = "checkpoint", .text = error.what()});

@@ -5,10 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/paths.h"
 #include "core/config/renamed_settings.h"
 #include "core/data/datasets.h"
 #include "core/data/first_rows.h"
 #include "core/data/holdout.h"
+#include "core/data/kept_tokenizer.h"
 #include "core/data/labels.h"
 #include "core/data/tokenizer.h"
 #include "core/records/events.h"
@@ -59,6 +61,9 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
   std::stable_sort(run.changes.begin(), run.changes.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   for (const CheckpointRow& checkpoint : reader.checkpoints(row.id))
     if (fs::exists(checkpoint.path)) run.checkpoints[checkpoint.step] = checkpoint.path;
+  const std::string folder = run.checkpoints.empty() ? paths::checkpoints_folder(store) + "/" + run.id
+                                                     : fs::path(run.checkpoints.begin()->second).parent_path().string();
+  run.config.data.vocab = kept_tokenizer(run.config.data.vocab, folder);
   return run;
 }
 

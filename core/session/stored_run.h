@@ -34,7 +34,7 @@ bool only_of_runs(const std::string& text);
 struct StoredRun {
   std::string id, status, parent, data_fingerprint;
   int64_t pid = 0, step = 0, fork_step = 0;
-  RunConfig config;                            // as it was at the start of the run
+  RunConfig config;                            // as it was at the start; data.vocab as of checkpoint_config()
   std::vector<ScheduledChange> changes;        // by step
   std::map<int64_t, std::string> checkpoints;  // step -> file that is there
   std::string imported;                        // the file or folder that its first weights are from; "" = none

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/paths.h"
 #include "core/store/run_ops.h"
 #include "core/store/schema.h"
 #include "core/store/spill.h"
@@ -105,8 +106,11 @@ RunAdmin::Purged RunAdmin::purge(const std::string& id, const std::string& typed
     std::vector<fs::path> rest;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
       if (it->path().filename().string().rfind("step-", 0) == 0) rest.push_back(it->path());
+    const fs::path tokenizer = folder / paths::kTokenizer;
+    for (fs::directory_iterator it(tokenizer, error), end; !error && it != end; it.increment(error)) rest.push_back(it->path());
     for (const fs::path& file : rest) remove_file(file, purged);
-    fs::remove(folder, error);  // only when it is empty
+    fs::remove(tokenizer, error);  // these only when they are empty
+    fs::remove(folder, error);
   }
   return purged;
 }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/data/kept_tokenizer.h"
 #include "core/data/labels.h"
 #include "core/layers/lora.h"
 #include "core/methods/rank_grow.h"
@@ -143,9 +144,15 @@ Json checkpoint_metadata(const SafetensorsFile& file) {
   return metadata;
 }
 
+RunConfig checkpoint_config(const SafetensorsFile& file, const Json& metadata) {
+  RunConfig config = config_from_json(metadata.at("config"), file.path());
+  config.data.vocab = kept_tokenizer(config.data.vocab, std::filesystem::path(file.path()).parent_path().string());
+  return config;
+}
+
 RunConfig checkpoint_config(const std::string& path) {
   const SafetensorsFile file(path);
-  return config_from_json(checkpoint_metadata(file).at("config"), path);
+  return checkpoint_config(file, checkpoint_metadata(file));
 }
 
 void load_parameters(Engine& engine, const SafetensorsFile& file) {

@@ -11,7 +11,8 @@ namespace comera {
 
 // The "comera" metadata: format, config (with all edits), state. Throws Error(storage) for a file without it.
 Json checkpoint_metadata(const SafetensorsFile& file);
-// The config a checkpoint was written under.
+// The config a checkpoint was written under; its data.vocab is the run's own copy where the file is gone or was changed (kept_tokenizer.h).
+RunConfig checkpoint_config(const SafetensorsFile& file, const Json& metadata);
 RunConfig checkpoint_config(const std::string& path);
 // Whether a tensor of a checkpoint is optimizer or stash state, not a parameter.
 bool is_training_state(const std::string& name);

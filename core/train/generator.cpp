@@ -17,7 +17,7 @@ constexpr uint32_t kSamplingSite = 0x67656e65;  // "gene": the layers' random si
 
 Generator::Generator(const std::string& path, Device& device) {
   const SafetensorsFile file(path);
-  RunConfig config = config_from_json(checkpoint_metadata(file).at("config"), path);
+  RunConfig config = checkpoint_config(file, checkpoint_metadata(file));
   if (config.model.task != "language")
     throw Error(ErrorCode::config, "the model writes no text", "its task is " + config.model.task, "use a run with model.task=language");
   config.train.batch = config.train.micro_batches = 1;

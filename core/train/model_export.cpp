@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/config/named_methods.h"
+#include "core/data/kept_tokenizer.h"
 #include "core/data/mapped_file.h"
 #include "core/data/random_rows.h"
 #include "core/data/tokenizer.h"
@@ -170,7 +171,7 @@ void add_segments(ModelConfig& model, Values& dense) {
 KnownModel read_known_model(const std::string& path) {
   const SafetensorsFile file(path);
   const Json metadata = checkpoint_metadata(file);
-  const RunConfig config = config_from_json(metadata.at("config"), path);
+  const RunConfig config = checkpoint_config(file, metadata);
   KnownModel model{config, {}, {}, {}, {}, trained_on(metadata).label_names};
   add_segments(model.config.model, model.dense);
   architecture_of(model.config.model);  // refuses a model without a form before anything is written
@@ -276,24 +277,6 @@ Json token_ids(const std::string& tokenizer, const ModelConfig& model) {
   return ids;
 }
 
-// Under the names that the transformers library looks for, together with its settings.
-void copy_tokenizer(const std::string& file, const ModelConfig& model, const fs::path& folder) {
-  const auto copy = [&](const fs::path& from, const char* name) {
-    std::error_code ignored;
-    if (!fs::equivalent(from, folder / name, ignored)) fs::copy_file(from, folder / name, fs::copy_options::overwrite_existing);
-  };
-  const fs::path given(file);
-  if (given.filename() == "vocab.json" || given.filename() == "merges.txt") {
-    for (const char* name : {"vocab.json", "merges.txt"}) copy(given.parent_path() / name, name);
-  } else {
-    copy(given, given.extension() == ".json" ? "tokenizer.json" : "vocab.txt");
-  }
-  std::vector<const char*> beside = {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"};
-  if (model_config_beside(file, model)) beside.push_back("generation_config.json");
-  for (const char* name : beside)
-    if (const fs::path from = given.parent_path() / name; fs::is_regular_file(from)) copy(from, name);
-}
-
 }  // namespace
 
 Difference export_folder(const std::string& path, const std::string& folder, const std::string& dtype) {
@@ -310,7 +293,9 @@ Difference export_folder(const std::string& path, const std::string& folder, con
   Values read;
   read_folder(again, of_folder, [&](const std::string& param, const std::vector<double>& values) { read[param] = values; });
   difference(model, of_folder, read, out);
-  if (!out.tokenizer.empty()) copy_tokenizer(out.tokenizer, model.config.model, folder);
+  if (out.tokenizer.empty()) return out;
+  const bool of_model = model_config_beside(out.tokenizer, model.config.model).has_value();
+  copy_tokenizer(out.tokenizer, folder, of_model ? std::vector<std::string>{"generation_config.json"} : std::vector<std::string>());
   return out;
 }
 

@@ -12,7 +12,7 @@ Scorer::Scorer(const std::string& path, Device& device) {
   const SafetensorsFile file(path);
   const Json metadata = checkpoint_metadata(file);
   data_ = trained_on(metadata);
-  engine_ = std::make_unique<Engine>(config_from_json(metadata.at("config"), path), device);
+  engine_ = std::make_unique<Engine>(checkpoint_config(file, metadata), device);
   engine_->allocate();
   load_parameters(*engine_, file);
 }

@@ -298,8 +298,12 @@ class Folders(CliTest):
         self.ok_json("export", run, "--to", "huggingface", "-o", out)
         self.assertEqual((out / "tokenizer.json").read_bytes(), self.tokens.read_bytes())
         moved = self.tokens.rename(self.folder / "moved.json")
+        copy = self.folder / "checkpoints" / run / "tokenizer" / "tokenizer.json"
+        self.assertEqual(self.ok_json("export", run, "--to", "huggingface", "-o", self.folder / "kept")["tokenizer"], str(copy))
+        self.assertEqual((self.folder / "kept" / "tokenizer.json").read_bytes(), moved.read_bytes())
+        copy.unlink()
         said = self.ok_json("export", run, "--to", "huggingface", "-o", self.folder / "without")
-        self.assertNotIn("tokenizer", said)
+        self.assertEqual(said["missing_tokenizer"], str(self.tokens))
         self.assertFalse((self.folder / "without" / "tokenizer.json").exists())
         moved.rename(self.tokens)
 
@@ -387,17 +391,22 @@ class Folders(CliTest):
     def test_exported_folders_keep_the_special_tokens(self):
         model, out = self.folder / "llama_gqa_tied", self.folder / "again"
         config = json.loads((model / "config.json").read_text())
-        ids = {"bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": 0}
+        ids = {"bos_token_id": 4, "eos_token_id": [6, 3], "pad_token_id": 7}  # others than their names say
         (model / "config.json").write_text(json.dumps(config | ids))
         for name in ("tokenizer_config.json", "generation_config.json"):
             (model / name).write_text(json.dumps({"of": name}))
+        shutil.copy(self.tokenizer(config["vocab_size"]), model / "tokenizer.json")
         run = self.ok_json("import", model, "--name", "special")["runs"][0]
         self.ok("export", run, "--to", "huggingface", "-o", out)
+        self.ok("export", run, "--to", "gguf", "-o", self.folder / "special.gguf")
+        of_gguf = Gguf(self.folder / "special.gguf").metadata
+        self.assertEqual([of_gguf[f"tokenizer.ggml.{name}_token_id"] for name in ("bos", "eos", "padding")], [4, 6, 7])
         written = json.loads((out / "config.json").read_text())
         self.assertEqual({name: written[name] for name in ids}, ids)
         for name in ("tokenizer_config.json", "generation_config.json"):
             self.assertEqual(json.loads((out / name).read_text()), {"of": name})
             (model / name).unlink()
+        (model / "tokenizer.json").unlink()
         (model / "config.json").write_text(json.dumps(config))
 
     def test_gguf(self):

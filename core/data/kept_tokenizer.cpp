@@ -1,0 +1,71 @@
+#include "core/data/kept_tokenizer.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "core/base/paths.h"
+#include "core/data/mapped_file.h"
+#include "core/data/tokenizer.h"
+
+namespace comera {
+namespace fs = std::filesystem;
+namespace {
+
+bool two_files(const fs::path& tokenizer) { return tokenizer.filename() == "vocab.json" || tokenizer.filename() == "merges.txt"; }
+
+// Of a tokenizer, those that its tokens depend on: as they are called in its folder, and in a copy.
+std::vector<std::pair<std::string, std::string>> own_files(const fs::path& tokenizer) {
+  if (two_files(tokenizer)) return {{"vocab.json", "vocab.json"}, {"merges.txt", "merges.txt"}};
+  return {{tokenizer.filename().string(), tokenizer.extension() == ".json" ? "tokenizer.json" : "vocab.txt"}};
+}
+
+bool same_tokens(const fs::path& tokenizer, const fs::path& copy) {
+  return std::ranges::all_of(own_files(tokenizer), [&](const auto& names) {
+    return MappedFile((tokenizer.parent_path() / names.first).string()).bytes() == MappedFile((copy / names.second).string()).bytes();
+  });
+}
+
+}  // namespace
+
+void copy_tokenizer(const std::string& file, const std::string& folder, const std::vector<std::string>& more) {
+  const fs::path from = fs::path(file).parent_path(), to(folder);
+  const auto copy = [&](const std::string& own, const std::string& name) {
+    std::error_code ignored;
+    if (!fs::equivalent(from / own, to / name, ignored)) fs::copy_file(from / own, to / name, fs::copy_options::overwrite_existing);
+  };
+  fs::create_directories(to);
+  for (const auto& [own, name] : own_files(file)) copy(own, name);
+  std::vector<std::string> settings = {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"};
+  settings.insert(settings.end(), more.begin(), more.end());
+  for (const std::string& name : settings)
+    if (fs::is_regular_file(from / name)) copy(name, name);
+}
+
+std::string keep_tokenizer(const std::string& named, const std::string& checkpoints) {
+  const fs::path folder = fs::path(checkpoints) / paths::kTokenizer;
+  if (named.empty() || !tokenizer_file_in(folder.string()).empty()) return "";
+  const fs::path part = folder.string() + ".part";
+  std::error_code ignored;
+  try {  // with the settings of its model, which tell the ids of special tokens
+    copy_tokenizer(tokenizer_file(named), part.string(), {"config.json", "generation_config.json"});
+    fs::rename(part, folder);
+    return "";
+  } catch (const std::exception& error) {
+    fs::remove_all(part, ignored);
+    return error.what();
+  }
+}
+
+std::string kept_tokenizer(const std::string& named, const std::string& checkpoints) {
+  const fs::path folder = fs::path(checkpoints) / paths::kTokenizer;
+  const std::string copy = tokenizer_file_in(folder.string());
+  if (named.empty() || copy.empty()) return named;
+  try {
+    if (same_tokens(tokenizer_file(named), folder)) return named;
+  } catch (const Error&) {  // no longer there, or another kind of tokenizer
+  }
+  return copy;
+}
+
+}  // namespace comera
