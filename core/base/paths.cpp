@@ -48,7 +48,9 @@ std::string runs_database() {
   return value.empty() ? data_folder() + "/runs.db" : value;
 }
 
-std::string checkpoints_folder(const std::string& store) { return (std::filesystem::path(store).parent_path() / "checkpoints").string(); }
+std::string checkpoints_folder(const std::string& store) {
+  return (std::filesystem::absolute(store).parent_path() / "checkpoints").lexically_normal().string();
+}
 
 std::string studio_log() { return state_folder() + "/studio.log"; }
 

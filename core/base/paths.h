@@ -19,7 +19,7 @@ std::string cache_folder();
 
 // The database of runs: $COMERA_STORE when set and not empty, else data_folder()/runs.db.
 std::string runs_database();
-// Checkpoints of a store lie beside it: FOLDER_OF_STORE/checkpoints, one folder a run inside.
+// Checkpoints of a store lie beside it: FOLDER_OF_STORE/checkpoints, one folder a run inside. An absolute path.
 std::string checkpoints_folder(const std::string& store);
 // The folder of a run's tokenizer, inside that of its checkpoints.
 inline constexpr const char* kTokenizer = "tokenizer";

@@ -64,7 +64,10 @@ DuelMethod plan_method(const Duel& duel, const std::string& id) {
   return method;
 }
 
-std::string key_of(const RunConfig& config) { return config_to_json(config).dump(); }
+std::string key_of(RunConfig config) {
+  make_paths_absolute(config);
+  return config_to_json(config).dump();
+}
 
 bool was_edited(const RunReader& reader, const std::string& run) {
   const std::vector<EventRow> events = reader.events(run);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/paths.h"
 #include "core/base/remove_later.h"
 #include "core/data/kept_tokenizer.h"
 #include "core/session/runner.h"
@@ -121,6 +122,7 @@ RunStart Runner::record_of(const RunConfig& config, const std::string& parent, i
 }
 
 void Runner::begin_new() {
+  make_paths_absolute(start_.config);
   if (!start_.open && start_.device.empty()) start_.config.train.device = device_to_begin_on(start_.config.train.device);
   if (start_.others) share_batches(start_.config, *start_.others);
   make_trainer(start_.config);
@@ -156,8 +158,8 @@ void Runner::begin_with_weights() {
 
 void Runner::use_run(const std::string& id) {
   run_id_ = snapshot_.run = id;
-  const fs::path folder =
-      start_.checkpoint_folder.empty() ? fs::path(start_.store).parent_path() / "checkpoints" : fs::path(start_.checkpoint_folder);
+  const std::string& given = start_.checkpoint_folder;
+  const fs::path folder = given.empty() ? fs::path(paths::checkpoints_folder(start_.store)) : fs::absolute(given);
   checkpoint_folder_ = (folder / id).string();
 }
 

@@ -104,6 +104,13 @@ DataSpec data_spec(const RunConfig& config) {
   return spec;
 }
 
+void make_paths_absolute(RunConfig& config) {
+  std::error_code ignored;  // else it is the name of a set
+  for (std::string* path : {&config.data.set, &config.data.vocab})
+    if (!path->empty() && fs::path(*path).is_relative() && fs::exists(*path, ignored))
+      *path = fs::absolute(*path).lexically_normal().string();
+}
+
 void check_vocabulary(const RunConfig& config) {
   constexpr int64_t kPadding = 128;  // tables are rounded up to a multiple of it at most
   const bool decoder = config.model.kind == "decoder";

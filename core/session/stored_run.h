@@ -55,6 +55,8 @@ struct RunData {
 };
 // Where the data of a config are: its training file.
 DataSpec data_spec(const RunConfig& config);
+// Files that a config names relative to the working directory get absolute paths, so that a run is the same from any other.
+void make_paths_absolute(RunConfig& config);
 // Throws Error(config) where the texts of a model of another program would be read without its tokenizer: none is named, and it has far
 // more tokens than the vocabulary that is used then, or bytes.
 void check_vocabulary(const RunConfig& config);

@@ -65,7 +65,8 @@ SweepRuns::SweepRuns(const RunReader& reader, const Sweep& sweep) : varied_(swee
   }
 }
 
-std::string SweepRuns::key_of(const RunConfig& config) const {
+std::string SweepRuns::key_of(RunConfig config) const {
+  make_paths_absolute(config);
   Json json = config_to_json(config);
   json.erase("name");
   for (const char* setting : {"threads", "device"})

@@ -37,7 +37,7 @@ class SweepRuns {
   std::vector<std::string> of_no_task(const std::vector<const RunConfig*>& tasks) const;
 
  private:
-  std::string key_of(const RunConfig& config) const;
+  std::string key_of(RunConfig config) const;
   std::vector<std::string> varied_;
   std::map<std::string, std::vector<SweepRun>> runs_;
 };
