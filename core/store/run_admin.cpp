@@ -86,16 +86,16 @@ RunAdmin::Purged RunAdmin::purge(const std::string& id, const std::string& typed
                 "stop it first");
   row.reset();
   std::vector<fs::path> files;
-  Statement paths(*db_, "SELECT path FROM checkpoints WHERE run = ?");
-  for (paths.bind(key); paths.step();) files.emplace_back(paths.text(0));
-  paths.reset();
+  Statement written(*db_, "SELECT path FROM checkpoints WHERE run = ?");
+  for (written.bind(key); written.step();) files.emplace_back(place_of_checkpoint(written.text(0), db_->path(), id));
+  written.reset();
   for (const char* table : {"metrics", "steps", "ranks", "memory", "events", "checkpoints", "runs"})
     Statement(*db_, std::string("DELETE FROM ") + table + " WHERE run = ?").bind(key).run();
   transaction.commit();
 
   // Rows first: a file without a row wastes space, a row without its file would be a lie.
   Purged purged;
-  std::vector<fs::path> folders = {fs::path(db_->path()).parent_path() / "checkpoints" / id};
+  std::vector<fs::path> folders = {fs::path(paths::checkpoints_folder(db_->path())) / id};
   for (const fs::path& file : files) {
     remove_file(file, purged);
     if (file.parent_path().filename() == id) folders.push_back(file.parent_path());

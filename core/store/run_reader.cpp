@@ -137,7 +137,8 @@ RunRow RunReader::find(const std::string& text) const {
   const std::vector<Named>& fits = exact.empty() ? beginning : exact;
   if (fits.size() == 1 && !text.empty()) return run(fits[0].id);
   if (fits.size() > 1 && !text.empty())
-    throw Error(ErrorCode::not_found, "'" + text + "' fits " + std::to_string(fits.size()) + " runs", list_of(fits), "give the id of one run");
+    throw Error(ErrorCode::not_found, "'" + text + "' fits " + std::to_string(fits.size()) + " runs", list_of(fits),
+                "give the id of one run");
   const std::string near = nearest_of(text, all);
   throw Error(ErrorCode::not_found, "there is no run '" + text + "' in " + path_, std::to_string(all.size()) + " runs are stored there",
               near.empty() ? "comera runs list shows the runs" : "did you mean " + near + "?");
@@ -283,7 +284,10 @@ std::vector<CheckpointRow> RunReader::checkpoints(const std::string& id) const {
   Statement rows(*db_, "SELECT step, path, bytes, kind, time FROM checkpoints WHERE run = ? ORDER BY step");
   rows.bind(key_of(id));
   std::vector<CheckpointRow> out;
-  while (rows.step()) out.push_back({rows.integer(0), rows.text(1), rows.integer(2), rows.text(3), rows.real(4)});
+  while (rows.step()) {
+    const std::string path = place_of_checkpoint(rows.text(1), db_->path(), id);
+    out.push_back({rows.integer(0), path, rows.integer(2), rows.text(3), rows.real(4)});
+  }
   return out;
 }
 

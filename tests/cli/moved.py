@@ -1,0 +1,53 @@
+"""Runs that are used from another working directory, and stores that are moved or copied with their checkpoints."""
+import shutil
+import unittest
+
+from support import CliTest
+
+ROWS = "text,label\n" + "".join(f"the tide is {word} now,{label}\n" for word, label in [("low", 0), ("high", 1)] * 40)
+WORDS = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ntide\nis\nlow\nhigh\nnow\n"
+SMALL = [f"model.encoder.{name}" for name in ("layers=1", "d_model=16", "heads=2", "d_ff=16", "vocab=11", "positions=12")] + [
+    "model.classes=2", "model.length=12", "method.weights=dense", "data.set=rows.csv", "data.vocab=words.txt", "train.steps=6", "train.batch=4",
+    "train.eval_every=3", "train.checkpoint_every=3", "train.threads=1"]
+TRAIN = ["train", "encoder2-nli", "--quiet", *(part for setting in SMALL for part in ("--set", setting))]
+
+
+class Moved(CliTest):
+    def project(self, name):
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / "rows.csv").write_text(ROWS)
+        (folder / "words.txt").write_text(WORDS)
+        return folder
+
+    def test_a_run_is_the_same_from_any_working_directory(self):
+        here = self.project("here")
+        self.ok(*TRAIN, "--name", "relative", "--store", "runs.db", cwd=here)
+        store = ["--store", here / "runs.db"]
+        shown = self.ok_json("runs", "show", "relative", *store)
+        self.assertEqual([shown["config"]["data"][name] for name in ("set", "vocab")], [str(here / "rows.csv"), str(here / "words.txt")])
+        self.assertEqual([row["path"] for row in shown["checkpoints"]],
+                         [str(here / "checkpoints" / shown["run"] / f"step-{step:09}.safetensors") for step in (3, 6)])
+        self.ok("eval", "relative", "--quiet", *store)
+        self.ok("reproduce", "relative", "--quiet", *store)
+        self.ok("resume", "relative", "--extend", 2, "--quiet", *store)
+        self.ok("fork", "relative", "--at-step", 3, "--quiet", *store)
+
+    def test_a_moved_store_has_its_checkpoints(self):
+        before, after, copy = self.project("before"), self.folder / "after", self.folder / "copy"
+        self.ok(*TRAIN, "--name", "old", "--store", before / "runs.db", cwd=before)
+        run = self.ok_json("runs", "show", "old", "--store", before / "runs.db")["run"]
+        shutil.copytree(before, copy)
+        self.ok("runs", "purge", "old", "--confirm", "old", "--store", copy / "runs.db")
+        self.assertEqual(len(list((before / "checkpoints" / run).glob("step-*"))), 2, "those of the copy were purged")
+        self.assertFalse((copy / "checkpoints" / run).exists())
+        before.rename(after)
+        store = ["--store", after / "runs.db"]
+        self.assertEqual({row["path"] for row in self.ok_json("runs", "show", "old", *store)["checkpoints"]},
+                         {str(path) for path in (after / "checkpoints" / run).glob("step-*")})
+        self.ok("eval", "old", "--data", after / "rows.csv", "--quiet", *store)
+        self.ok("export", "old", "--to", "safetensors", "-o", self.folder / "old.safetensors", *store)
+
+
+if __name__ == "__main__":
+    unittest.main()
