@@ -1,5 +1,5 @@
 # version_of_build.h: the version, and the commit where the sources are a git repository. A commit configures the build
-# again, which takes a few seconds; the file changes with it, and one source includes it (app/version.cpp).
+# again, which takes a few seconds; the file changes with it, and one source includes it (core/session/version.cpp).
 set(COMERA_COMMIT unknown)
 find_package(Git QUIET)
 if(GIT_FOUND)

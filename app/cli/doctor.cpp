@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "app/cli/cli.h"
-#include "app/version.h"
+#include "core/session/version.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/comm/mpi.h"

@@ -8,7 +8,7 @@
 #include "app/cli/cli.h"
 #include "app/cli/help.h"
 #include "app/cli/processes.h"
-#include "app/version.h"
+#include "core/session/version.h"
 #include "core/base/paths.h"
 #include "core/store/schema.h"
 

@@ -1,7 +1,7 @@
 #include "app/cli/processes.h"
 
 #include "app/cli/follow.h"
-#include "app/version.h"
+#include "core/session/version.h"
 #include "core/comm/mpi.h"
 #include "core/session/remote_session.h"
 #include "core/session/session_socket.h"

@@ -13,7 +13,7 @@
 #include "app/cli/folder.h"
 #include "app/cli/follow.h"
 #include "app/cli/processes.h"
-#include "app/version.h"
+#include "core/session/version.h"
 #include "core/base/paths.h"
 #include "core/base/remove_later.h"
 #include "core/config/metrics.h"

@@ -15,7 +15,7 @@ namespace comera {
 
 struct StartEvent {  // of a run or a fork
   static constexpr const char* kind = "start";
-  std::string device = {}, blas = {};
+  std::string program = {}, device = {}, blas = {};  // its version ("" = one that did not tell); what it computes with
   // Of a fork, what its config does not say of how it begins.
   std::optional<std::string> parent = {};
   std::optional<int64_t> fork_step = {};
@@ -27,7 +27,8 @@ struct StartEvent {  // of a run or a fork
   std::optional<int64_t> processes = {};     // that trained it together; null: one
   std::optional<std::string> link = {};      // "NCCL 2.28.9" between their devices; null: messages went through the hosts
   static void fields(auto& e, auto& see) {
-    see("device", e.device), see("blas", e.blas), see("parent", e.parent), see("fork_step", e.fork_step), see("late", e.late);
+    see("program", e.program), see("device", e.device), see("blas", e.blas), see("parent", e.parent), see("fork_step", e.fork_step),
+        see("late", e.late);
     see("held", e.held), see("caps", e.caps), see("weights", e.weights), see("imported", e.imported);
     see("processes", e.processes), see("link", e.link);
   }
@@ -35,13 +36,13 @@ struct StartEvent {  // of a run or a fork
 
 struct ResumeEvent {
   static constexpr const char* kind = "resume";
-  std::string device = {}, blas = {};
+  std::string program = {}, device = {}, blas = {};  // as at the start
   int64_t from_step = 0;
   std::optional<std::string> replaced = {};  // the run that keeps the later steps
   std::optional<int64_t> processes = {};     // that train it together from here on; null: one
   std::optional<std::string> link = {};      // between their devices, as at the start
   static void fields(auto& e, auto& see) {
-    see("device", e.device), see("blas", e.blas), see("from_step", e.from_step), see("replaced", e.replaced);
+    see("program", e.program), see("device", e.device), see("blas", e.blas), see("from_step", e.from_step), see("replaced", e.replaced);
     see("processes", e.processes), see("link", e.link);
   }
 };

@@ -8,7 +8,9 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/records/events.h"
 #include "core/session/recorder.h"
+#include "core/session/version.h"
 #include "core/session/with_others.h"
 #include "core/store/run_reader.h"
 #include "core/tensor/safetensors.h"
@@ -84,6 +86,18 @@ void compare_weights(Trainer& trainer, const std::string& stored, Reproduction& 
   result.what = difference;
 }
 
+// What trained this step of a run: each start and resume tells of the steps after it.
+ComputedWith computed_with(const RunReader& reader, const std::string& run, int64_t step) {
+  ComputedWith with;
+  const auto take = [&](const auto& event) { with = {event.program, event.device, event.blas}; };
+  for (const EventRow& event : reader.events(run)) {
+    if (event.step >= step) break;
+    if (event.kind == StartEvent::kind) take(read_event<StartEvent>(event.body));
+    if (event.kind == ResumeEvent::kind) take(read_event<ResumeEvent>(event.body));
+  }
+  return with;
+}
+
 }  // namespace
 
 Reproduction reproduce_run(const std::string& store, const std::string& id_or_name, const std::function<bool(int64_t, int64_t)>& progress,
@@ -121,6 +135,7 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
   result.from = trainer.state().step;
   std::vector<ScheduledChange> changes = source.changes;
   std::erase_if(changes, [&](const ScheduledChange& change) { return change.step <= result.from; });
+  result.now = {version_stored(), device->name(), device->blas()};
   try {
     while (trainer.state().step < last && result.identical) {
       apply_changes(trainer, changes);
@@ -140,6 +155,7 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
     apply_changes(trainer, changes);
     compare_weights(trainer, end->second, result);
   }
+  result.then = computed_with(reader, source.id, result.identical ? trainer.state().step : result.step);
   return result;
 }
 

@@ -7,6 +7,12 @@
 
 namespace comera {
 
+// The program that computes a step, and what with. "" = a run of an earlier version does not tell.
+struct ComputedWith {
+  std::string program, device, blas;
+  bool operator==(const ComputedWith&) const = default;
+};
+
 struct Reproduction {
   std::string run;
   bool identical = true;
@@ -17,6 +23,7 @@ struct Reproduction {
   int64_t step = 0;
   std::string what;
   double stored = 0, computed = 0;
+  ComputedWith then, now;  // of that step, or else of the last one
 };
 
 // Which steps: after the last checkpoint at or before `after`, so that few are computed; up to `last`, -1 = all.

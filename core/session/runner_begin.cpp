@@ -12,6 +12,7 @@
 #include "core/base/remove_later.h"
 #include "core/data/kept_tokenizer.h"
 #include "core/session/runner.h"
+#include "core/session/version.h"
 #include "core/session/with_others.h"
 #include "core/store/process.h"
 #include "core/store/run_reader.h"
@@ -131,7 +132,9 @@ void Runner::begin_new() {
   if (!start_.weights.empty()) return begin_with_weights();
   begin_record("", 0);
   trainer_->start();
-  recorder_.tell(0, StartEvent{.device = device_->name(), .blas = device_->blas(), .processes = processes(), .link = link()});
+  recorder_.tell(
+      0, StartEvent{
+             .program = version_stored(), .device = device_->name(), .blas = device_->blas(), .processes = processes(), .link = link()});
   make_changes();
 }
 
@@ -144,7 +147,8 @@ void Runner::begin_with_weights() {
   recorder_.mute(false);
   begin_record("", 0);
   keeps_start_ = true;
-  recorder_.tell(0, StartEvent{.device = device_->name(),
+  recorder_.tell(0, StartEvent{.program = version_stored(),
+                               .device = device_->name(),
                                .blas = device_->blas(),
                                .held = held_ranks(trainer_->engine().params()),
                                .imported = start_.imported,
@@ -250,7 +254,7 @@ void Runner::begin_resume() {
         fs::rename(it->second, moved_checkpoint(it->second, run_id_, snapshot_.replaced), ignored);
     }
   checkpoints_.erase(later, checkpoints_.end());
-  ResumeEvent resumed{device_->name(), device_->blas(), from};
+  ResumeEvent resumed{version_stored(), device_->name(), device_->blas(), from};
   if (!snapshot_.replaced.empty()) resumed.replaced = snapshot_.replaced;
   resumed.processes = processes();
   resumed.link = link();
@@ -277,7 +281,8 @@ std::optional<std::string> Runner::link() const {
 StartEvent Runner::first_event(const std::string& parent, int64_t fork_step) const {
   Engine& engine = trainer_->engine();
   const RankOverrides& overrides = engine.method().overrides();
-  return {.device = device_->name(),
+  return {.program = version_stored(),
+          .device = device_->name(),
           .blas = device_->blas(),
           .parent = parent,
           .fork_step = fork_step,

@@ -131,9 +131,29 @@ class Json(CliTest):
 
     def test_reproduce(self):
         document = self.ok_json("reproduce", "X")
-        self.check(document, {"run": str, "identical": bool, "first_difference": type(None), "steps": int, "values": int, "weights_compared": bool})
+        self.check(document, {"run": str, "identical": bool, "first_difference": type(None), "steps": int, "values": int, "weights_compared": bool,
+                              "trained_with.program": str, "trained_with.device": str, "trained_with.blas": str})
+        self.assertEqual(document["trained_with"], document["computed_with"])
+        version = self.ok_json("doctor")
+        self.assertEqual(document["computed_with"]["program"], f"{version['version']} (commit {version['commit']})")
         self.assertEqual((document["identical"], document["steps"], document["weights_compared"]), (True, 40, True))
         self.assertGreaterEqual(document["values"], 40 * 10)
+
+    def test_reproduce_tells_what_is_not_as_it_was(self):
+        store = self.folder / "of-another-version.db"
+        with contextlib.closing(sqlite3.connect(self.store)) as source, contextlib.closing(sqlite3.connect(store)) as copy:
+            source.backup(copy)
+            copy.execute("UPDATE metrics SET value = value * (1 + 3e-16) WHERE step = 7 AND metric = (SELECT metric FROM metric_names WHERE name = 'train_loss')")
+            copy.commit()
+            for program, why in ((None, "why: the store was changed"), ("0.0.1 (commit none)", "why: the run was trained by version 0.0.1 (commit none), not "),
+                                 ("", "why: the run was trained by an earlier version, not ")):
+                if program is not None:
+                    copy.execute("UPDATE events SET body = json_set(body, '$.program', ?) WHERE kind = 'start'", (program,))
+                    copy.commit()
+                result = self.comera("reproduce", "X", "--store", store)
+                self.assertEqual(result.code, 1, result)
+                self.assertIn("different: step 7: train_loss", result.out)
+                self.assertIn(why, result.out)
 
     def test_doctor(self):
         document = self.ok_json("doctor")

@@ -10,7 +10,7 @@
 #include "app/studio/dialogs.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
-#include "app/version.h"
+#include "core/session/version.h"
 #include "core/config/config.h"
 #include "core/ops/device.h"
 #include "core/train/forecast.h"
