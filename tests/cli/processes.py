@@ -185,13 +185,13 @@ class Processes(CliTest):
         self.refused(3, "2 processes cannot share a batch of 1 part", (2, self.folder, BIN, ["resume", "of one part", "--extend", 5, "--quiet"]))
 
     def test_6_other_data_are_refused(self):
-        """The same command in two folders, as on two machines; only their data differ."""
+        """The same command as on two machines, whose sets of one name differ."""
         programs = []
         for rows in (60, 61):
             folder = self.folder / f"of {rows} rows"
-            config = tiny_encoder(folder, rows)
+            config = tiny_encoder(folder / "comera" / "data", rows)
             config.write_text(json.dumps(json.loads(config.read_text()) | {"data": {"set": "tiny-data"}}))
-            programs.append((1, folder, BIN, ["train", "tiny.json", "--steps", 3, "--set", "train.threads=1", "--quiet"]))
+            programs.append((1, self.folder, "env", [f"XDG_DATA_HOME={folder}", BIN, "train", config, "--steps", 3, "--set", "train.threads=1", "--quiet"]))
         self.refused(2, "process 1 has other data than process 0", *programs)
         self.assertEqual(self.result(self.start(programs[0], programs[0])).code, 0)
 
