@@ -25,7 +25,7 @@ std::string grouped(int64_t value) { return thousands(static_cast<double>(value)
 std::string counted(int64_t count, const std::string& noun) { return grouped(count) + " " + noun + (count == 1 ? "" : "s"); }
 
 std::string smaller_than_dense(const ModelSize& size) {
-  return size.entries > 0 ? significant(size.compression) + "x smaller than dense" : "all pruned";
+  return size.entries > 0 ? significant(size.compression, 3) + "x smaller than dense" : "all pruned";
 }
 
 std::string lower_case(std::string text) {

@@ -10,7 +10,6 @@ namespace comera {
 // The program that computes a step, and what with. "" = a run of an earlier version does not tell.
 struct ComputedWith {
   std::string program, device, blas;
-  bool operator==(const ComputedWith&) const = default;
 };
 
 struct Reproduction {

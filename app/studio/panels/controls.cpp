@@ -157,7 +157,7 @@ void size_target(UiState& ui, const RunView& view) {
     const auto size = [&](const char* name, double of) {
       text_dim(name);
       ImGui::SameLine(column);
-      std::snprintf(line, sizeof line, "%.3f MiB   %.1f x smaller", mib_of(of), of > 0 ? dense / of : 0.0);
+      std::snprintf(line, sizeof line, "%.3f MiB   %sx smaller", mib_of(of), significant(of > 0 ? dense / of : 0.0, 3).c_str());
       text_dim(line);
     };
     size("target", entries);

@@ -59,7 +59,7 @@ void last_run(UiState& ui, const std::string& no) {
   std::string text =
       thousands(static_cast<double>(row.summary.step)) + " of " + thousands(static_cast<double>(row.summary.total_steps)) + " steps";
   if (std::isfinite(row.summary.val_accuracy)) text += ", accuracy " + significant(row.summary.val_accuracy * 100, 3) + " %";
-  if (row.summary.compression > 1) text += ", " + significant(row.summary.compression, 3) + " x smaller";
+  if (row.summary.compression > 1) text += ", " + significant(row.summary.compression, 3) + "x smaller";
   wrapped(text.c_str());
   const bool resumable = row.status == "interrupted" || row.status == "stopped";
   to_bottom();
