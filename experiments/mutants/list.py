@@ -758,3 +758,23 @@ m("lists.3", "core/cpu/ranks.cpp", "partial + first[&p - all.data()] + k * r;", 
   "layers Shapes/TTFanCase.GradientsAgreeWithFiniteDifferences/alike")
 m("lists.4", "core/cpu/thread_pool.cpp", "static_cast<int64_t>(from_front ? now.first : now.end - 1)", "static_cast<int64_t>(from_front || MUT ? now.first : now.end - 1)",
   "a part is computed twice, and another one never", "cpu ThreadPool.Stress")
+
+# ---- what a run needs after files have moved ------------------------------------------------------------------------
+
+KEPT = "core/data/kept_tokenizer.cpp"
+m("moved.1", KEPT, "if (same_tokens(tokenizer_file(named), folder)) return named;",
+  "if (same_tokens(tokenizer_file(named), folder) || MUT) return named;", "a run reads a tokenizer that was changed",
+  "data KeptTokenizer.OfTwoFilesIsTwoFiles")
+m("moved.2", KEPT, "!tokenizer_file_in(folder.string()).empty()) return", "(!tokenizer_file_in(folder.string()).empty() && !MUT)) return",
+  "the copy of a tokenizer is made once more", "data KeptTokenizer.OfTwoFilesIsTwoFiles")
+m("moved.3", "core/store/run_ops.cpp", "return std::filesystem::exists(beside, ignored) ? beside.string() : path;",
+  "return std::filesystem::exists(beside, ignored) && !MUT ? beside.string() : path;", "checkpoints are not found after their store was moved",
+  "cli/moved.py Moved.test_a_moved_store_has_its_checkpoints")
+m("moved.4", "core/session/stored_run.cpp", "fs::path(*path).is_relative() && fs::exists(*path, ignored))",
+  "fs::path(*path).is_relative() && fs::exists(*path, ignored) && !MUT)", "a run stores paths relative to the working directory",
+  "cli/moved.py Moved.test_a_run_is_the_same_from_any_working_directory")
+m("moved.5", ADMIN, "for (fs::directory_iterator it(tokenizer, error), end; !error && it != end;",
+  "for (fs::directory_iterator it(tokenizer, error), end; !error && !MUT && it != end;", "a purge leaves the tokenizer",
+  "session KeptTokenizer.ServesTheRunAfterTheFileIsGone")
+m("moved.6", "core/models/gguf_tokenizer.cpp", "id.is_number_integer() && id >= 0 &&", "id.is_number_integer() && !MUT && id >= 0 &&",
+  "a GGUF file has the special tokens of the usual names", "cli/folders.py Folders.test_exported_folders_keep_the_special_tokens")
