@@ -326,7 +326,7 @@ void Runner::prune_checkpoints() {
       continue;
     }
     std::error_code ignored;
-    fs::remove(it->second, ignored);
+    if (is_own(it->second)) fs::remove(it->second, ignored);
     recorder_.writer()->forget_checkpoint(it->first);
     it = checkpoints_.erase(it);
   }

@@ -39,7 +39,8 @@ class Runner {
   RunStart record_of(const RunConfig& config, const std::string& parent, int64_t fork_step) const;
   std::string set_aside(int64_t from);
   void begin_record(const std::string& parent, int64_t fork_step);
-  void use_run(const std::string& id);
+  void use_run(const std::string& id, bool stored);
+  bool is_own(const std::string& checkpoint) const;
   void keep_tokenizer(const std::string& checkpoints);
   void rebuild(const StoredRun& source, int64_t step, bool alone = false);
   std::vector<ScheduledChange> given_changes(int64_t next) const;
@@ -88,6 +89,7 @@ class Runner {
   std::string run_id_, checkpoint_folder_;
   std::map<int64_t, std::string> checkpoints_;     // step -> path
   std::string checkpoint_problem_;                 // of the last checkpoint; "" = it was written
+  bool shares_checkpoints_ = false;                // another store lists those of before, too
   bool keeps_start_ = false;                       // its first weights are those of its first checkpoint, which stays
   std::vector<std::pair<Ticket, Command>> later_;  // came while the past was computed again, and are not of it
   bool paused_ = false, stop_ = false, stop_checkpoint_ = true;

@@ -14,6 +14,7 @@
 #include "core/session/runner.h"
 #include "core/session/version.h"
 #include "core/session/with_others.h"
+#include "core/store/checkpoint_files.h"
 #include "core/store/process.h"
 #include "core/store/run_reader.h"
 #include "core/train/checkpoint.h"
@@ -104,7 +105,7 @@ void Runner::begin_record(const std::string& parent, int64_t fork_step) {
   snapshot_.name = trainer_->config().name;
   if (start_.store.empty()) return;
   recorder_.use(std::make_unique<RunWriter>(start_.store, record_of(trainer_->config(), parent, fork_step)));
-  use_run(recorder_.writer()->run_id());
+  use_run(recorder_.writer()->run_id(), false);
   keep_tokenizer(checkpoint_folder_);
 }
 
@@ -160,11 +161,19 @@ void Runner::begin_with_weights() {
   make_changes();
 }
 
-void Runner::use_run(const std::string& id) {
+void Runner::use_run(const std::string& id, bool stored) {
   run_id_ = snapshot_.run = id;
   const std::string& given = start_.checkpoint_folder;
-  const fs::path folder = given.empty() ? fs::path(paths::checkpoints_folder(start_.store)) : fs::absolute(given);
-  checkpoint_folder_ = (folder / id).string();
+  shares_checkpoints_ = stored && listed_elsewhere(start_.store, id);
+  if (!given.empty())
+    checkpoint_folder_ = (fs::absolute(given) / id).string();
+  else
+    checkpoint_folder_ = stored ? checkpoint_folder(start_.store, id) : paths::checkpoints_folder(start_.store) + "/" + id;
+}
+
+// Whether this run may remove a checkpoint, or move it: another store may list it, too.
+bool Runner::is_own(const std::string& checkpoint) const {
+  return !shares_checkpoints_ || fs::path(checkpoint).parent_path() == checkpoint_folder_;
 }
 
 // A copy for the time when its file is gone; a run without one trains all the same.
@@ -235,7 +244,7 @@ void Runner::begin_resume() {
     snapshot_.last_checkpoint_path = last->second;
     snapshot_.last_checkpoint_at = written_at(last->second);
   }
-  use_run(source.id);
+  use_run(source.id, true);
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
   keep_tokenizer(checkpoint_folder_);  // a run of an earlier version has none
   // Steps that are computed again come out the same, bit for bit; from where it was sent back to, or with other settings,
@@ -248,10 +257,13 @@ void Runner::begin_resume() {
   if (later != checkpoints_.end() && recorder_.writer()->flush())
     for (auto it = later; it != checkpoints_.end(); ++it) {
       std::error_code ignored;
-      if (snapshot_.replaced.empty())
+      const bool own = is_own(it->second);
+      if (const std::string& to = snapshot_.replaced; !to.empty()) {
+        const std::string moved = moved_checkpoint(it->second, run_id_, to);
+        own ? fs::rename(it->second, moved, ignored) : void(fs::copy_file(it->second, moved, ignored));
+      } else if (own) {
         fs::remove(it->second, ignored);
-      else
-        fs::rename(it->second, moved_checkpoint(it->second, run_id_, snapshot_.replaced), ignored);
+      }
     }
   checkpoints_.erase(later, checkpoints_.end());
   ResumeEvent resumed{version_stored(), device_->name(), device_->blas(), from};

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/paths.h"
+#include "core/store/checkpoint_files.h"
 #include "core/store/run_ops.h"
 #include "core/store/schema.h"
 #include "core/store/spill.h"
@@ -87,7 +88,7 @@ RunAdmin::Purged RunAdmin::purge(const std::string& id, const std::string& typed
   row.reset();
   std::vector<fs::path> files;
   Statement written(*db_, "SELECT path FROM checkpoints WHERE run = ?");
-  for (written.bind(key); written.step();) files.emplace_back(place_of_checkpoint(written.text(0), db_->path(), id));
+  for (written.bind(key); written.step();) files.emplace_back(place_of_checkpoint(written.text(0), db_->path()));
   written.reset();
   for (const char* table : {"metrics", "steps", "ranks", "memory", "events", "checkpoints", "runs"})
     Statement(*db_, std::string("DELETE FROM ") + table + " WHERE run = ?").bind(key).run();
@@ -95,7 +96,12 @@ RunAdmin::Purged RunAdmin::purge(const std::string& id, const std::string& typed
 
   // Rows first: a file without a row wastes space, a row without its file would be a lie.
   Purged purged;
-  std::vector<fs::path> folders = {fs::path(paths::checkpoints_folder(db_->path())) / id};
+  const fs::path all(paths::checkpoints_folder(db_->path())), own = all / fs::path(db_->path()).filename() / id;
+  std::vector<fs::path> folders = {own};
+  if (listed_elsewhere(db_->path(), id))
+    std::erase_if(files, [&](const fs::path& file) { return file.parent_path() != own; });
+  else
+    folders.push_back(all / id);
   for (const fs::path& file : files) {
     remove_file(file, purged);
     if (file.parent_path().filename() == id) folders.push_back(file.parent_path());

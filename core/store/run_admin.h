@@ -28,8 +28,8 @@ class RunAdmin {
     int64_t files = 0, bytes = 0;   // checkpoints removed
     std::vector<std::string> left;  // files that could not be removed, with the reason
   };
-  // Deletes a run's rows and checkpoint files for ever. `typed_name` must be its name: Error(usage). A running run is
-  // refused: Error(usage).
+  // Deletes a run's rows for ever, and its checkpoint files but for those that are listed_elsewhere(). `typed_name` must be its name:
+  // Error(usage). A running run is refused: Error(usage).
   Purged purge(const std::string& id, const std::string& typed_name);
 
  private:

@@ -1,14 +1,13 @@
 #include "core/store/run_ops.h"
 
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/base/paths.h"
+#include "core/store/checkpoint_files.h"
 #include "core/store/process.h"
 
 namespace comera {
@@ -301,18 +300,6 @@ void RunTables::set_aside(const SetAsideOp& op) {
   event_.bind(to, int64_t{0}, after, "start", began, op.course.event).run();
   if (const CheckpointRow& first = op.course.checkpoint; !first.path.empty())
     checkpoint_.bind(to, first.step, first.path, first.bytes, first.kind, first.time).run();
-}
-
-std::string place_of_checkpoint(const std::string& path, const std::string& store, const std::string& run) {
-  const std::filesystem::path beside =
-      std::filesystem::path(paths::checkpoints_folder(store)) / run / std::filesystem::path(path).filename();
-  std::error_code ignored;
-  return std::filesystem::exists(beside, ignored) ? beside.string() : path;
-}
-
-std::string moved_checkpoint(const std::string& path, const std::string& from_run, const std::string& to_run) {
-  const std::filesystem::path file(path);
-  return file.parent_path().filename() == from_run ? (file.parent_path().parent_path() / to_run / file.filename()).string() : path;
 }
 
 void RunTables::apply(const RunOp& op, const MetricNames& names) {

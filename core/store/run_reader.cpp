@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/store/checkpoint_files.h"
 #include "core/store/run_ops.h"
 #include "core/store/schema.h"
 #include "core/store/spill.h"
@@ -285,7 +286,7 @@ std::vector<CheckpointRow> RunReader::checkpoints(const std::string& id) const {
   rows.bind(key_of(id));
   std::vector<CheckpointRow> out;
   while (rows.step()) {
-    const std::string path = place_of_checkpoint(rows.text(1), db_->path(), id);
+    const std::string path = place_of_checkpoint(rows.text(1), db_->path());
     out.push_back({rows.integer(0), path, rows.integer(2), rows.text(3), rows.real(4)});
   }
   return out;

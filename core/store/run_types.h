@@ -130,12 +130,6 @@ struct ReplacedCourse {
   std::string event = "{}";  // body of its event `start`
   CheckpointRow checkpoint;  // of its first state; path "" = there is none, and it cannot go on
 };
-// Where a checkpoint of a run is that was written to `path`: in the run's folder beside the store, if it is there, since a store may be
-// moved or copied with its checkpoints; else at `path`.
-std::string place_of_checkpoint(const std::string& path, const std::string& store, const std::string& run);
-// Where a checkpoint of a run lies when another one has it: in a folder of that run's id beside its own. One that does not
-// lie in a folder of its run stays where it is.
-std::string moved_checkpoint(const std::string& path, const std::string& from_run, const std::string& to_run);
 // The tag of such a run.
 inline constexpr std::string_view kReplaced = "replaced";
 

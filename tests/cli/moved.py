@@ -1,6 +1,7 @@
 """Runs that are used from another working directory, and stores that are moved or copied with their checkpoints."""
 import shutil
 import unittest
+from pathlib import Path
 
 from support import CliTest
 
@@ -47,6 +48,30 @@ class Moved(CliTest):
                          {str(path) for path in (after / "checkpoints" / run).glob("step-*")})
         self.ok("eval", "old", "--data", after / "rows.csv", "--quiet", *store)
         self.ok("export", "old", "--to", "safetensors", "-o", self.folder / "old.safetensors", *store)
+
+    def test_checkpoints_that_another_store_lists_stay(self):
+        """A store that was copied beside the first one, and one that the runs were imported into."""
+        here = self.project("shared")
+        first, backup, merged = (["--store", here / f"{name}.db"] for name in ("first", "backup", "merged"))
+        self.ok(*TRAIN, "--name", "kept", *first, cwd=here)
+        shutil.copy(here / "first.db", here / "backup.db")
+        self.ok("import", here / "first.db", *merged)
+        rows = self.ok_json("runs", "show", "kept", *first)
+        files = {Path(row["path"]): Path(row["path"]).read_bytes() for row in rows["checkpoints"]}
+        # Each goes on by itself: its checkpoints are its own, and what it prunes or replaces are not those of the others.
+        for store in (merged, backup):
+            self.ok("resume", "kept", "--extend", 2, "--set", "train.keep_checkpoints=1", "--quiet", *store)
+            self.ok("resume", "kept", "--from-step", 3, "--set", "train.lr=1e-4", "--quiet", *store)
+            self.ok("eval", "kept", "--quiet", *store)
+            own = here / "checkpoints" / store[1].name / rows["run"]
+            self.assertTrue(any(own.glob("step-*")))
+            self.ok("runs", "purge", "kept", "--confirm", "kept", *store)
+            self.assertFalse(own.exists())
+        self.assertEqual({path: path.read_bytes() for path in files}, files)
+        self.ok("eval", "kept", "--quiet", *first)
+        self.assertEqual([row["path"] for row in self.ok_json("runs", "show", "kept", *first)["checkpoints"]], [str(path) for path in files])
+        self.ok("runs", "purge", "kept", "--confirm", "kept", *first)
+        self.assertFalse(any(path.exists() for path in files), "no other store lists them any more")
 
 
 if __name__ == "__main__":
