@@ -45,7 +45,9 @@ class Runner {
   void rebuild(const StoredRun& source, int64_t step, bool alone = false);
   std::vector<ScheduledChange> given_changes(int64_t next) const;
   void check_changes();
+  void check_goes_on(const StoredRun& source) const;
   void make_changes();
+  void extend(int64_t done);
   void enter_in_log(const ScheduledChange& change);
   void recall(const std::string& run, int64_t step);
   // `source`: the run whose steps are made again; its data must be the same. `alone`: other processes have no part in it.

@@ -238,6 +238,7 @@ void Runner::begin_resume() {
   keeps_start_ = source.begins_with_checkpoint();
   rebuild(source, from);
   check_changes();  // before the stored run is touched
+  check_goes_on(source);
   checkpoints_ = source.checkpoints;
   if (const auto last = checkpoints_.find(from); last != checkpoints_.end()) {
     snapshot_.last_checkpoint_step = from;
@@ -276,8 +277,26 @@ void Runner::begin_resume() {
   // First what was changed here before, then what is changed now, so that the last word counts; a setting that is set
   // now is not set back by an older change further on.
   apply_changes(*trainer_, scheduled_);
-  if (start_.extend > 0) start_.sets.insert(start_.sets.begin(), "train.steps=" + std::to_string(trainer_->total_steps() + start_.extend));
+  if (start_.extend > 0) extend(sent_back ? from : std::max(from, source.step));
   make_changes();
+}
+
+void Runner::check_goes_on(const StoredRun& source) const {
+  const TrainConfig& train = trainer_->config().train;
+  const auto given = given_changes(trainer_->state().step + 1);
+  const bool patient = std::ranges::any_of(given, [](const ScheduledChange& change) { return change.path == "train.patience"; });
+  if (start_.extend > 0 && !patient && train.patience > 0 && trainer_->state().worse >= train.patience)
+    throw Error(ErrorCode::usage, "run " + source.id + " cannot be extended as it is",
+                "it stopped early: no better validation loss in " + std::to_string(trainer_->state().worse) + " evaluations",
+                "add --set train.patience=0, or a larger one");
+}
+
+// More steps than were planned at last, from the step behind `done` on: those until then come out as they did.
+void Runner::extend(int64_t done) {
+  int64_t total = trainer_->total_steps();
+  for (const ScheduledChange& change : scheduled_)
+    if (change.path == "train.steps") total = std::stoll(change.value);
+  start_.changes.insert(start_.changes.begin(), {done + 1, "train.steps", std::to_string(total + start_.extend)});
 }
 
 std::optional<int64_t> Runner::processes() const {
@@ -384,8 +403,9 @@ void Runner::enter_in_log(const ScheduledChange& change) {
 void Runner::make_changes() {
   const std::vector<ScheduledChange> given = given_changes(trainer_->state().step + 1);
   std::erase_if(scheduled_, [&](const ScheduledChange& change) {
-    return std::any_of(given.begin(), given.end(),
-                       [&](const ScheduledChange& now) { return !change.of_stage() && now.path == change.path; });
+    return std::any_of(given.begin(), given.end(), [&](const ScheduledChange& now) {
+      return !change.of_stage() && now.path == change.path && now.step <= change.step;
+    });
   });
   scheduled_.insert(scheduled_.end(), given.begin(), given.end());
   std::stable_sort(scheduled_.begin(), scheduled_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });

@@ -143,6 +143,58 @@ TEST(Begin, AChangeOfAStepThatIsDoneIsRefused) {
   EXPECT_EQ(RunReader(folder.store()).find("small").status, "finished") << "the run is as it was";
 }
 
+// Steps that are computed again come out as they did: more of them follow, and the rates of a schedule change only there.
+TEST(Begin, AnExtensionComesBehindTheStoredSteps) {
+  for (const bool until_edit : {false, true}) {
+    Folder folder;
+    SessionStart start = start_in(folder, 30);
+    start.config.train.schedule = "linear";
+    start.config.train.checkpoint_every = until_edit ? 25 : 0;
+    if (until_edit) {
+      start.changes = {parse_change("train.steps=40", 27)};
+      train_to(start, 30);  // its last checkpoint is that of step 25
+    } else {
+      ASSERT_EQ(end_of(start)->phase, Phase::finished);
+      SessionStart longer = again(folder);
+      longer.extend = 10;
+      ASSERT_EQ(end_of(longer)->step, 40);
+      std::filesystem::remove_all(folder.file("checkpoints"));
+    }
+    const RunReader reader(folder.store());
+    const std::string id = reader.find("small").id;
+    const std::vector<double> before = reader.metric(id, "train_loss").values;
+    SessionStart more = again(folder);
+    more.extend = 5;
+    const auto last = end_of(more);
+    ASSERT_EQ(last->phase, Phase::finished) << last->message;
+    EXPECT_EQ(last->step, 45) << "5 more than the 40 that were planned at last";
+    EXPECT_EQ(last->replaced, "");
+    const std::vector<double> after = reader.metric(id, "train_loss").values;
+    ASSERT_EQ(after.size(), 45u);
+    EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin()));
+    EXPECT_TRUE(reproduce_run(folder.store(), id).identical);
+  }
+}
+
+TEST(Begin, ARunThatStoppedEarlyIsNotExtendedForNothing) {
+  Folder folder;
+  SessionStart start = start_in(folder, 60);
+  start.config.train.eval_every = 5;
+  start.config.train.patience = 2;
+  for (const char* rate : {"train.lr", "train.lr_core", "train.lr_rank"}) start.changes.push_back(parse_change(std::string(rate) + "=0", 11));
+  const auto early = end_of(start);
+  ASSERT_EQ(early->phase, Phase::finished);
+  ASSERT_LT(early->step, 60);
+  SessionStart more = again(folder);
+  more.extend = 10;
+  const auto refused = end_of(more);
+  EXPECT_EQ(refused->error_code, static_cast<int>(ErrorCode::usage));
+  EXPECT_TRUE(has(refused->error_why, {"stopped early", "2 evaluations"}));
+  EXPECT_EQ(RunReader(folder.store()).find("small").summary.total_steps, 60) << "the run is as it was";
+  more.sets = {"train.patience=0"};
+  EXPECT_EQ(end_of(more)->step, 70);
+}
+
 TEST(Begin, AForkMayGoOnFurtherThanItsParent) {
   Folder folder;
   ASSERT_EQ(end_of(start_in(folder, 40))->phase, Phase::finished);
