@@ -120,7 +120,7 @@ Imported import_store(const std::string& store, const std::string& path) {
         imported.points += points.integer(0);
       }
     if (const int64_t left = db->number("SELECT count(*) FROM other.checkpoints"); left > 0)
-      imported.notes.push_back(std::to_string(left) + " checkpoints stay with the other store");
+      imported.notes.push_back(std::to_string(left) + (left == 1 ? " checkpoint stays" : " checkpoints stay") + " with the other store");
     all.reset();
     transaction.commit();
   }
