@@ -61,12 +61,12 @@ Loaded load(const Context& context, const EvalOptions& options, bool needs_label
   if (!options.data.empty()) {
     if (config.model.info().reads == Reads::clicks) spec.training = find_data_file(spec);  // its values number the tables' rows
     spec.training = spec.training.empty() ? picture_folder(spec) : spec.training;          // its classes are the model's
-    if (spec.columns.any()) spec.columns.label_may_lack = !needs_labels;
     spec.path = loaded.input->path();
   }
   if (options.vocab.empty() && loaded.scorer->vocabulary().empty()) check_vocabulary(config);
   spec.label_names = names;
   spec.split = options.split;
+  spec.labels = needs_labels;
   if (!options.vocab.empty()) spec.vocab = options.vocab;
   spec.classes = config.model.classes;
   loaded.data = open_dataset(spec);
@@ -88,13 +88,16 @@ int eval(const Context& context, const EvalOptions& options) {
                    {"data", loaded.data->info().name},
                    {"accuracy", score.accuracy},
                    {"loss", score.loss},
-                   {"examples", score.examples}};
+                   {"examples", score.examples},
+                   {"left_out", loaded.data->info().left_out}};
   std::vector<std::vector<std::string>> rows = {{"accuracy", significant(score.accuracy)}, {"loss", significant(score.loss)}};
   for (const auto& [name, value] : score.more) {
     document[name] = value;
     rows.push_back({name, significant(value)});
   }
   rows.push_back({"rows", thousands(static_cast<double>(score.examples))});
+  if (loaded.data->info().left_out > 0)
+    rows.push_back({"rows left out, without a text or a label", thousands(static_cast<double>(loaded.data->info().left_out))});
   if (context.json)
     print_json(document);
   else

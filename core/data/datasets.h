@@ -26,6 +26,7 @@ struct DataSpec {
                               // training file or folder beside it
   std::vector<int64_t> tables = {};           // of a click log: rows of the table of each category; empty = one for each value
   std::function<void(double)> progress = {};  // while a file is read for the first time: the share that is read, 0..1
+  bool labels = true;                         // of a text set: false = as of GlueDataset::Options
   int64_t classes = 0;                        // 0 = as the set says; for dev and test pass the training set's
   TextTask task = TextTask::classification;
   bool join = false;                     // of texts for a masked language model: as one run of tokens

@@ -41,7 +41,7 @@ void cut_pair(std::vector<int32_t>& a, std::vector<int32_t>& b, int64_t budget) 
 
 GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, const Options& options)
     : file_(path, options.progress),
-      layout_(path, file_.bytes_with(options.columns), options.columns, !options.masked),
+      layout_(path, file_.bytes_with(options.columns), options.columns, options.labels && !options.masked),
       tokenizer_(std::move(tokenizer)),
       masked_(options.masked) {
   CHECK(tokenizer_, "a text set needs a tokenizer");
@@ -56,17 +56,17 @@ GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenize
   std::vector<std::string> joined;
   std::string joined_content;
   info_.labelled = layout_.labelled();
-  if (!masked_ && !layout_.labelled() && fs::exists(labels_path(path))) {
+  if (!masked_ && options.labels && !layout_.labelled() && fs::exists(labels_path(path))) {
     joined = read_joined_labels(labels_path(path));
     joined_content = MappedFile(labels_path(path)).bytes();
     info_.labelled = true;
   }
-  scan(labels, joined);
+  scan(labels, joined, !options.labels);
   if (masked_) info_.labelled = true;
   describe(labels, joined_content);
 }
 
-void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
+void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined, bool all) {
   const std::string_view bytes = file_.bytes();
   TextFields fields;
   std::string why, buffer;
@@ -75,7 +75,8 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
     if (!layout_.parse(layout_.row_at(bytes, offset, next), fields, why)) file_.bad_row(offset, next, why);
     for (const std::string* text : {&fields.first, &fields.second, &fields.label})
       if (const std::string_view valid = valid_utf8(*text, buffer); valid.data() != text->data())
-        file_.bad_line(offset, "a text is not UTF-8", "byte " + std::to_string(valid.find(kReplacement) + 1) + " of it is not part of a character",
+        file_.bad_line(offset, "a text is not UTF-8",
+                       "byte " + std::to_string(valid.find(kReplacement) + 1) + " of it is not part of a character",
                        "convert the file, from Latin-1 with iconv -f LATIN1 -t UTF-8 FILE");
     if (!layout_.labelled() && info_.labelled) {
       if (line >= joined.size())
@@ -83,7 +84,7 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
                        "get both files again");
       fields.label = joined[line];
     }
-    if (fields.first.empty() || (layout_.pair() && fields.second.empty()) || fields.label == "-") {
+    if (!all && (fields.first.empty() || (layout_.pair() && fields.second.empty()) || fields.label == "-")) {
       ++info_.left_out;
       continue;
     }
@@ -218,7 +219,7 @@ std::unique_ptr<Dataset> open_texts(const std::string& path, const DataSpec& spe
   const std::string vocab = !spec.vocab.empty() ? spec.vocab : bert_vocabulary(spec.assets);
   return std::make_unique<GlueDataset>(
       path, open_tokenizer(vocab),
-      GlueDataset::Options{spec.classes, spec.columns, spec.label_names, spec.task == TextTask::masked, spec.progress});
+      GlueDataset::Options{spec.classes, spec.columns, spec.label_names, spec.labels, spec.task == TextTask::masked, spec.progress});
 }
 
 }  // namespace

@@ -80,7 +80,8 @@ TextLayout::TextLayout(const std::string& name, std::string_view bytes, std::nul
                   "one JSON object a line, or a TSV with a header line");
     for (const auto& item : row.items()) names_.push_back(item.key());
   } else {
-    if (name.ends_with(".csv"))
+    const bool commas = first_line.find('\t') == std::string_view::npos && first_line.find_first_of(",;") != std::string_view::npos;
+    if (name.ends_with(".csv") || (commas && !name.ends_with(".tsv")))  // what comes in from stdin has no ending
       separator_ = first_line.find(',') == std::string_view::npos && first_line.find(';') != std::string_view::npos ? ';' : ',';
     size_t next = 0;
     std::string why;
@@ -100,7 +101,7 @@ void TextLayout::find_columns(const std::string& name, const ColumnNames& wanted
     for (const std::string& column : names_) seen += (seen.empty() ? "" : ", ") + column.substr(0, 20);
     throw Error(ErrorCode::config, name + ":1: " + what, (json_ ? "the keys are: " : "the header has: ") + seen.substr(0, 120), hint);
   };
-  const std::string label = wanted.label_may_lack && !has(wanted.label) ? "" : wanted.label;
+  const std::string label = labels ? wanted.label : "";
   for (const std::string& column : {wanted.first, wanted.second, label})
     if (!column.empty() && !has(column)) missing("no column '" + column + "'", "name a column that is there");
   if (!wanted.second.empty() && wanted.first.empty()) missing("a second text column without a first one", "set data.text_column, too");

@@ -15,13 +15,13 @@ struct TextFields {  // one row as it stands in the file
 // Columns, or keys, that are asked for by name; "" = found by the names below.
 struct ColumnNames {
   std::string first, second, label;
-  bool label_may_lack = false;  // a file without the label column is read without labels
   bool operator==(const ColumnNames&) const = default;
   bool any() const { return !first.empty() || !second.empty() || !label.empty(); }
 };
 
 // Finds the columns by name. A CSV file (.csv) is one of RFC 4180: cells may stand in quotes and then have commas, line ends and doubled
-// quotes; its separator is a semicolon where the header has no comma. Immutable after construction; any thread may parse.
+// quotes; its separator is a semicolon where the header has no comma. So is one of another ending than .tsv whose header has a comma or
+// semicolon and no tab. Immutable after construction; any thread may parse.
 //   two sentences: sentence1+sentence2, question+sentence, question1+question2, premise+hypothesis, with a label docstring+code
 //   one sentence:  sentence, text
 //   label:         gold_label, label (may be missing: a test file)
