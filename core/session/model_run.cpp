@@ -13,6 +13,7 @@
 #include "core/base/remove_later.h"
 #include "core/data/kept_tokenizer.h"
 #include "core/records/events.h"
+#include "core/session/stored_run.h"
 #include "core/store/process.h"
 #include "core/store/run_reader.h"
 #include "core/store/run_writer.h"
@@ -105,6 +106,7 @@ std::string store_model(const std::string& store, const std::string& path, const
                 "add --config encoder6-mnli, or the model's own config file");
   RunConfig config = given ? *given : *carried.config;
   if (!name.empty()) config.name = name;
+  make_paths_absolute(config);
   paths::ensure_folder_of(store);
   const std::string part = store + ".import-" + random_text(8) + ".safetensors";
   const RemoveLater remove_part(part);

@@ -32,6 +32,7 @@ class Runner {
   void begin_new();
   void begin_with_weights();
   void begin_resume();
+  std::map<std::string, std::string> use_moved_data(StoredRun& source);
   void begin_fork();
   std::optional<int64_t> processes() const;  // for events; null: one
   std::optional<std::string> link() const;   // the same

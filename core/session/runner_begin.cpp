@@ -16,6 +16,7 @@
 #include "core/session/with_others.h"
 #include "core/store/checkpoint_files.h"
 #include "core/store/process.h"
+#include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
 #include "core/train/checkpoint.h"
 #include "core/train/device_links.h"
@@ -34,7 +35,15 @@ double written_at(const std::string& path) {
   return std::chrono::duration<double>(std::chrono::file_clock::to_sys(time).time_since_epoch()).count();
 }
 
-// Other kernels of the device or its BLAS may round otherwise, so they are kept with the steps they compute.
+bool has_data(const RunConfig& config) {
+  try {
+    find_data_file(data_spec(config));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void Runner::prepare() {
@@ -69,7 +78,13 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool
     snapshot_.message = "reading the data: " + std::to_string(std::lround(100 * share)) + " %";
     publish(false);
   };
-  data_ = source ? open_run_data(config, *source, reading) : open_run_data(config, reading);
+  try {
+    data_ = source ? open_run_data(config, *source, reading) : open_run_data(config, reading);
+  } catch (const Error& error) {
+    if (!source || error.code() != ErrorCode::not_found) throw;
+    throw Error(error.code(), error.what(), "the data of run " + source->id + " were there when it was trained",
+                "add --set data.set=PATH, or data.vocab=PATH, where they are now");
+  }
   snapshot_.message.clear();
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_, others);
   if (others) tell_calls_of(*trainer_, *others);
@@ -195,7 +210,9 @@ void Runner::rebuild(const StoredRun& source, int64_t step, bool alone) {
     }
   if (checkpoint.empty() && source.begins_with_checkpoint()) throw source.lacks_first_checkpoint();
   recorder_.mute(true);
-  make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint), &source, alone);
+  RunConfig config = checkpoint.empty() ? source.config : checkpoint_config(checkpoint);
+  config.data.set = source.config.data.set, config.data.vocab = source.config.data.vocab;  // they may have moved since
+  make_trainer(config, &source, alone);
   check_room();
   if (!checkpoint.empty() && !fs::exists(checkpoint)) {  // meanwhile the run that still trains has removed it
     StoredRun without = source;
@@ -226,8 +243,25 @@ void Runner::rebuild(const StoredRun& source, int64_t step, bool alone) {
   recorder_.mute(false);
 }
 
+// The new places among what was set, of data that have moved since the run was trained; they must be the same data.
+std::map<std::string, std::string> Runner::use_moved_data(StoredRun& source) {
+  std::map<std::string, std::string> moved;
+  std::erase_if(start_.sets, [&](const std::string& set) {
+    const ScheduledChange change = parse_change(set, 0);
+    const bool is_place = change.path == "data.set" || change.path == "data.vocab";
+    if (is_place) moved[change.path] = change.value;
+    return is_place;
+  });
+  if (moved.contains("data.set")) source.config.data.set = moved["data.set"];
+  if (moved.contains("data.vocab")) source.config.data.vocab = moved["data.vocab"];
+  make_paths_absolute(source.config);
+  for (auto& [setting, path] : moved) path = setting == "data.set" ? source.config.data.set : source.config.data.vocab;
+  return moved;
+}
+
 void Runner::begin_resume() {
-  const StoredRun source = load_stored_run(start_.store, start_.resume_run);
+  StoredRun source = load_stored_run(start_.store, start_.resume_run);
+  const std::map<std::string, std::string> moved = use_moved_data(source);
   if (source.status == "running")
     throw Error(ErrorCode::usage, "run " + source.id + " is still running", "process " + std::to_string(source.pid) + " trains it",
                 "stop it first, or fork it");
@@ -246,6 +280,7 @@ void Runner::begin_resume() {
     snapshot_.last_checkpoint_at = written_at(last->second);
   }
   use_run(source.id, true);
+  for (const auto& [setting, path] : moved) RunAdmin(start_.store).move_data(source.id, setting, path);
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
   keep_tokenizer(checkpoint_folder_);  // a run of an earlier version has none
   // Steps that are computed again come out the same, bit for bit; from where it was sent back to, or with other settings,
@@ -417,11 +452,16 @@ void Runner::make_changes() {
 }
 
 void Runner::begin_fork() {
-  const StoredRun source = load_stored_run(start_.store, start_.fork_run);
+  StoredRun source = load_stored_run(start_.store, start_.fork_run);
   const int64_t step = start_.at_step >= 0 ? std::min(start_.at_step, source.step) : source.step;
   if (start_.at_step > source.step)
     throw Error(ErrorCode::not_found, "run " + source.id + " has no step " + std::to_string(start_.at_step),
                 "it ended at step " + std::to_string(source.step), "fork at that step or before");
+  if (!has_data(source.config)) {  // then those of the fork must be the parent's
+    const std::vector<std::string> of_fork = start_.sets;
+    use_moved_data(source);
+    start_.sets = of_fork;
+  }
   rebuild(source, step, true);  // its batches may have fewer parts than there are processes
   scheduled_.clear();
   if (stop_) return;  // before it was there: no run begins
@@ -433,6 +473,7 @@ void Runner::begin_fork() {
   if (std::none_of(start_.sets.begin(), start_.sets.end(), [](const std::string& set) { return set.rfind("name=", 0) == 0; }))
     config.name = source.config.name + "-fork";
   set_config(config, start_.sets);
+  make_paths_absolute(config);
   if (start_.extend > 0) config.train.steps = trainer_->total_steps() + start_.extend;
   if (config.train.steps > 0 && config.train.steps < step)
     throw Error(ErrorCode::usage, "a fork of run " + source.id + " would have no steps to train",

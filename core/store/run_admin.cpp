@@ -71,6 +71,10 @@ void RunAdmin::set_notes(const std::string& id, const std::string& notes) {
   Statement(*db_, "UPDATE runs SET notes = ? WHERE run = ?").bind(notes, key_of(id)).run();
 }
 
+void RunAdmin::move_data(const std::string& id, const std::string& setting, const std::string& path) {
+  Statement(*db_, "UPDATE runs SET config = json_set(config, '$.' || ?, ?) WHERE run = ?").bind(setting, path, key_of(id)).run();
+}
+
 void RunAdmin::archive(const std::string& id) { Statement(*db_, "UPDATE runs SET archived = 1 WHERE run = ?").bind(key_of(id)).run(); }
 void RunAdmin::restore(const std::string& id) { Statement(*db_, "UPDATE runs SET archived = 0 WHERE run = ?").bind(key_of(id)).run(); }
 

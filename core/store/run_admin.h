@@ -21,6 +21,8 @@ class RunAdmin {
   void add_tag(const std::string& id, const std::string& tag);  // no effect when there; Error(usage) as rename
   void remove_tag(const std::string& id, const std::string& tag);
   void set_notes(const std::string& id, const std::string& notes);
+  // Where a run's data or tokenizer are now: data.set or data.vocab of its config.
+  void move_data(const std::string& id, const std::string& setting, const std::string& path);
   void archive(const std::string& id);  // hidden from the list, nothing is deleted
   void restore(const std::string& id);
 

@@ -49,6 +49,26 @@ class Moved(CliTest):
         self.ok("eval", "old", "--data", after / "rows.csv", "--quiet", *store)
         self.ok("export", "old", "--to", "safetensors", "-o", self.folder / "old.safetensors", *store)
 
+    def test_data_that_have_moved_are_named_anew(self):
+        here = self.project("data")
+        store = ["--store", here / "runs.db"]
+        self.ok(*TRAIN, "--name", "run", *store, cwd=here)
+        (here / "rows.csv").rename(here / "now.csv")
+        (here / "words.txt").rename(here / "now.txt")
+        for verb in (["resume", "run", "--extend", 2], ["fork", "run", "--steps", 8]):
+            self.fails(8, *verb, *store, match="add --set data.set=PATH")
+        other = here / "other.csv"
+        other.write_text(ROWS.replace("low", "ebbing"))
+        self.fails(3, "resume", "run", "--extend", 2, "--set", f"data.set={other}", *store, match="has changed since it was trained")
+        self.ok("fork", "run", "--steps", 8, "--set", "data.set=now.csv", "--name", "child", "--quiet", *store, cwd=here)
+        self.ok("resume", "run", "--extend", 2, "--set", "data.set=now.csv", "--quiet", *store, cwd=here)
+        for run in ("run", "child"):
+            self.assertEqual(self.ok_json("runs", "show", run, *store)["config"]["data"]["set"], str(here / "now.csv"))
+            self.ok("reproduce", run, "--quiet", *store)
+            self.ok("eval", run, "--quiet", *store)
+        self.ok("fork", "run", "--set", "data.set=other.csv", "--steps", 12, "--name", "on others", "--quiet", *store, cwd=here)
+        self.assertEqual(self.ok_json("runs", "show", "on others", *store)["config"]["data"]["set"], str(other))
+
     def test_checkpoints_that_another_store_lists_stay(self):
         """A store that was copied beside the first one, and one that the runs were imported into."""
         here = self.project("shared")
