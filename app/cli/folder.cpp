@@ -40,6 +40,7 @@ std::string absolute_path(const FolderWeights& weights) { return std::filesystem
 
 void begin_with(const FolderWeights& weights, SessionStart& start) {
   start.imported = absolute_path(weights);
+  start.ranks = weights.ranks;
   paths::ensure_folder_of(start.store);
   start.weights = start.store + ".weights-" + std::to_string(::getpid()) + ".safetensors";
 }

@@ -6,7 +6,7 @@ namespace comera {
 
 // Entries in memory of each bond of `params` as they are now: [layer][bond].
 LiveRanks held_ranks(const ParamSet& params);
-// Gives the bonds of a description (ParamSet::describe) so many entries.
+// Gives the bonds so many entries, before memory is planned (Engine).
 void set_ranks(ParamSet& params, const LiveRanks& ranks);
 
 // `live` and `held`: [layer][bond], ranks that are alive and ranks that are in memory. `params` only gives the modes

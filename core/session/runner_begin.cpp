@@ -86,7 +86,8 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool
                 "add --set data.set=PATH, or data.vocab=PATH, where they are now");
   }
   snapshot_.message.clear();
-  trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_, others);
+  const LiveRanks ranks = source ? LiveRanks() : start_.ranks;
+  trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_, others, ranks);
   if (others) tell_calls_of(*trainer_, *others);
   recorder_.watch(trainer_.get());
   snapshot_.memory_planned = trainer_->engine().planned();

@@ -23,6 +23,7 @@ class Device;
 struct SessionStart {
   RunConfig config;                      // new run; resume and fork take the parent's with its edits
   std::string weights;                   // checkpoint of step 0 that a new run begins with, taken away once it is read; "" = a fresh start
+  LiveRanks ranks;                       // of `weights`; {}: the config's
   std::string imported;                  // of a run with `weights`: the file or folder that they are from
   std::string store;                     // database file; "" = nothing is stored
   std::string checkpoint_folder;         // "" = beside the store

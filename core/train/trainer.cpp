@@ -33,13 +33,18 @@ void check_processes(const RunConfig& config, const Communicator* others) {
 }
 
 Trainer::Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> validation, Device& device,
-                 TrainObserver& observer, Communicator* others)
+                 TrainObserver& observer, Communicator* others, const LiveRanks& ranks)
     : config_(checked(std::move(config), *train, validation.get())),
       train_(std::move(train)),
       validation_(std::move(validation)),
       observer_(observer),
       others_(others),
-      engine_(config_, device, others) {
+      engine_(
+          config_, device,
+          [&](ParamSet& params) {
+            if (!ranks.empty()) set_ranks(params, ranks);
+          },
+          others) {
   engine_.method().attach(*this);
   if (!others_) return;
   check_alike(*others_, train_->info().fingerprint + (validation_ ? validation_->info().fingerprint : ""), "other data",

@@ -59,8 +59,9 @@ class Trainer : private TrainingRun {
   // `validation` may be null. Checks that data and model fit (classes, image size, vocabulary): Error(config).
   // `others`: processes that compute other parts of each batch (Engine); null: none. All make the same calls of start(), restore(), edit(),
   // guard_growth(), collect() and step(), in the same order. Throws Error(config) on all where one has other data or settings.
+  // `ranks`: of the weights that restore() brings, so that no more memory is taken before; {}: the config's.
   Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> validation, Device& device,
-          TrainObserver& observer, Communicator* others = nullptr);
+          TrainObserver& observer, Communicator* others = nullptr, const LiveRanks& ranks = {});
   ~Trainer() override;
 
   // Calls that all processes make are told before this one makes them: those that can be made.

@@ -204,6 +204,15 @@ class Folders(CliTest):
             before = entries
         self.assertEqual(document["parameters"]["tensorised"], entries)
 
+    def test_a_run_takes_what_was_planned_for_its_ranks(self):
+        args = [f"hf:{self.folder / 'roformer_mlm'}", "--data", self.folder / "moods.tsv", "--task", "mlm", "--method", "comera", "--tt-error", "0.7",
+                *(part for setting in ("data.text_column=review", "train.batch=8", "train.micro_batches=4", "train.warmup=0") for part in ("--set", setting))]
+        planned = self.ok_json("plan", *args)
+        self.assertGreater(len({tuple(layer["ranks"]) for layer in planned["layers"]}), 2, "layers of one kind with different ranks")
+        taken = self.ok_json("train", *args, "--steps", 2, "--quiet")["memory"]
+        peak = planned["memory"]["peak_bytes"]
+        self.assertEqual((taken["planned_peak_bytes"], taken["measured_peak_bytes"]), (peak, peak))
+
     def test_adapters(self):
         moods = ["--task", "classify", "--set", "data.text_column=review", "--set", "data.label_column=mood"]
         for model, more in (("bert_mlm", moods), ("bert_mlm", [*moods, "--set", "method.lora.rest=true"]), ("roformer_mlm", [*moods, "--set", "method.lora.rest=true"]), ("llama_bf16", []), ("llama_bf16", ["--set", "method.lora.tables=true"]),
