@@ -114,7 +114,9 @@ void export_model(const std::string& path, const std::string& output, ExportName
   if (names == ExportNames::official)
     writer.add("encoder.embedding.position_ids", "I64", {1, config.model.encoder.positions}, position_ids.data());
   writer.metadata("format", "pt");
-  writer.metadata("comera_config", metadata.at("config").dump());
+  Json config_of_file = metadata.at("config");
+  if (dense) config_of_file["method"]["weights"] = "dense";
+  writer.metadata("comera_config", config_of_file.dump());
   writer.finish(output);
 }
 

@@ -321,6 +321,8 @@ class Interchange(CliTest):
         new = self.ok_json("import", self.folder / "model--folded.safetensors", "--config", images(self.folder), "--name", "folded")["runs"][0]
         a, b = self.ok_json("eval", self.trained), self.ok_json("eval", new)
         self.assertTrue(math.isclose(a["loss"], b["loss"], rel_tol=1e-5), (a, b))
+        plain = self.ok_json("import", self.folder / "model--dense.safetensors", "--name", "multiplied out")["runs"][0]
+        self.assertTrue(math.isclose(a["loss"], self.ok_json("eval", plain)["loss"], rel_tol=1e-5))
         shapes = {name: shape for name, (_, shape, _) in Safetensors(self.folder / "model--dense.safetensors").tensors.items()}
         self.assertEqual({name: shape for name, shape in shapes.items() if len(shape) == 2}, {"fc0.weight": [512, 784], "fc1.weight": [256, 512], "head.weight": [10, 256]})
 
