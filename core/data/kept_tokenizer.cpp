@@ -42,6 +42,13 @@ void copy_tokenizer(const std::string& file, const std::string& folder, const st
     if (fs::is_regular_file(from / name)) copy(name, name);
 }
 
+void check_place_of_tokenizer(const std::string& file, const std::string& folder) {
+  const std::string there = fs::path(tokenizer_file_in(folder)).filename(), copy = own_files(file).front().second;
+  if (!there.empty() && there != copy && copy != "tokenizer.json")
+    throw Error(ErrorCode::usage, folder + " has another tokenizer", there + " would be read in place of " + copy,
+                "name an empty folder, or remove " + there);
+}
+
 std::string keep_tokenizer(const std::string& named, const std::string& checkpoints) {
   const fs::path folder = fs::path(checkpoints) / paths::kTokenizer;
   if (named.empty() || !tokenizer_file_in(folder.string()).empty()) return "";

@@ -10,6 +10,9 @@ namespace comera {
 // settings and those of `more` that lie next to it. Throws std::filesystem::filesystem_error.
 void copy_tokenizer(const std::string& file, const std::string& folder, const std::vector<std::string>& more = {});
 
+// Throws Error(usage) where the folder has a tokenizer that would be read in place of the copy.
+void check_place_of_tokenizer(const std::string& file, const std::string& folder);
+
 // `named`: as of open_tokenizer(); `checkpoints`: the folder of a run's checkpoints. Nothing is copied where `named` is empty, or where the
 // folder has a copy. Returns why it could not be copied; "" = it could. A crash leaves a whole copy or none.
 std::string keep_tokenizer(const std::string& named, const std::string& checkpoints);

@@ -287,6 +287,7 @@ Difference export_folder(const std::string& path, const std::string& folder, con
   const DataConfig& data = model.config.data;
   Difference out;
   find_tokenizer(model.config, out);
+  if (!out.tokenizer.empty()) check_place_of_tokenizer(out.tokenizer, folder);
   write_folder(
       folder, model.config.model, dtype, [&](const std::string& param) { return model.dense.at(param); }, {data.pixel_mean, data.pixel_std},
       model.label_names, token_ids(out.tokenizer, model.config.model));

@@ -302,6 +302,11 @@ class Folders(CliTest):
         again = self.train("with-words", "--set", "data.text_column=review", "--set", "data.label_column=mood", data=self.folder / "moods.tsv")["run"]
         self.assertEqual(self.run_row(again)["config"]["data"]["vocab"], str(out / "vocab.txt"))
         self.ok("export", again, "--to", "huggingface", "-o", out)  # onto itself
+        before = (out / "model.safetensors").read_bytes()
+        (out / "tokenizer.json").write_text("{}")
+        self.fails(2, "export", run, "--to", "huggingface", "-o", out, match="tokenizer.json would be read in place of vocab.txt")
+        self.assertEqual((out / "model.safetensors").read_bytes(), before)
+        (out / "tokenizer.json").unlink()
         self.assertEqual((out / "vocab.txt").read_bytes(), (self.folder / "bert_mlm" / "vocab.txt").read_bytes())
         run, out = self.train_bytes("llama_bf16")["run"], self.folder / "with-bytes"
         self.ok_json("export", run, "--to", "huggingface", "-o", out)
