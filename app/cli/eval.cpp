@@ -49,6 +49,16 @@ std::vector<std::string> names_of_classes(const Scorer& scorer, const DataSpec& 
   }
 }
 
+// The click log that a model was trained on, whose values number the rows of its tables.
+std::string clicks_of_tables(const DataSpec& spec) {
+  try {
+    return find_data_file(spec);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what(), "the values in it number the rows of the model's tables, also for other data",
+                "put the file back");
+  }
+}
+
 Loaded load(const Context& context, const EvalOptions& options, bool needs_labels) {
   Loaded loaded;
   loaded.input = std::make_unique<InputFile>(options.data);
@@ -59,8 +69,8 @@ Loaded load(const Context& context, const EvalOptions& options, bool needs_label
   std::vector<std::string> names;
   if (config.model.info().reads == Reads::texts) names = names_of_classes(*loaded.scorer, spec);
   if (!options.data.empty()) {
-    if (config.model.info().reads == Reads::clicks) spec.training = find_data_file(spec);  // its values number the tables' rows
-    spec.training = spec.training.empty() ? picture_folder(spec) : spec.training;          // its classes are the model's
+    if (config.model.info().reads == Reads::clicks) spec.training = clicks_of_tables(spec);
+    spec.training = spec.training.empty() ? picture_folder(spec) : spec.training;  // its classes are the model's
     spec.path = loaded.input->path();
   }
   if (options.vocab.empty() && loaded.scorer->vocabulary().empty()) check_vocabulary(config);
@@ -84,12 +94,8 @@ int eval(const Context& context, const EvalOptions& options) {
   const Loaded loaded = load(context, options, true);
   const Score score = loaded.scorer->score(*loaded.data);
   if (score.examples == 0) throw Error(ErrorCode::config, "the data have no labels", "accuracy and loss need labels", "use comera predict");
-  Json document = {{"model", options.model},
-                   {"data", loaded.data->info().name},
-                   {"accuracy", score.accuracy},
-                   {"loss", score.loss},
-                   {"examples", score.examples},
-                   {"left_out", loaded.data->info().left_out}};
+  Json document = {{"model", options.model}, {"data", loaded.data->info().name}, {"accuracy", score.accuracy},
+                   {"loss", score.loss},     {"examples", score.examples},       {"left_out", loaded.data->info().left_out}};
   std::vector<std::vector<std::string>> rows = {{"accuracy", significant(score.accuracy)}, {"loss", significant(score.loss)}};
   for (const auto& [name, value] : score.more) {
     document[name] = value;
