@@ -6,6 +6,7 @@
 
 #include "app/cli/cli.h"
 #include "core/base/paths.h"
+#include "core/config/tasks.h"
 #include "core/data/datasets.h"
 #include "core/data/holdout.h"
 #include "core/data/labels.h"
@@ -101,7 +102,8 @@ int eval(const Context& context, const EvalOptions& options) {
     document[name] = value;
     rows.push_back({name, significant(value)});
   }
-  rows.push_back({"rows", thousands(static_cast<double>(score.examples))});
+  const bool per_token = find_task(loaded.scorer->config().model.task).per_token != nullptr;
+  rows.push_back({per_token ? "tokens" : "rows", thousands(static_cast<double>(score.examples))});
   if (loaded.data->info().left_out > 0)
     rows.push_back({"rows left out, without a text or a label", thousands(static_cast<double>(loaded.data->info().left_out))});
   if (context.json)
@@ -145,7 +147,7 @@ void add_eval(Verb& program, Context& context) {
     verb.option("--data", options->data, "file, folder or data set (default: the run's own); - for stdin");
     verb.option("--split", options->split, "split of a data set: train, dev or test").shows_default();
     verb.option("--vocab", options->vocab, "vocab.txt, tokenizer.json or a folder with one (default: the run's)");
-    verb.option("--step", options->step, "checkpoint at this step (default: the last)");
+    verb.option("--step", options->step, "checkpoint at this step (default: the last)").not_negative();
     verb.option("--device", options->device, "auto, cpu or cuda:N");
   };
   Verb eval_verb = program.verb("eval", "evaluate a trained model on labelled data: accuracy and loss");

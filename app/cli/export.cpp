@@ -269,7 +269,7 @@ void add_export(Verb& program, Context& context) {
   export_verb.option("--names", options->names, "safetensors: parameter names, own or official (as in the published PyTorch model)")
       .one_of({"own", "official"})
       .shows_default();
-  export_verb.option("--step", options->step, "models and pictures: step of the checkpoint or picture (default: the last)");
+  export_verb.option("--step", options->step, "models and pictures: step of the checkpoint or picture (default: the last)").not_negative();
   export_verb.option("--dtype", options->dtype, "huggingface: float32, bfloat16 or float16; gguf: float32, float16 or q8_0")
       .one_of({"float32", "bfloat16", "float16", "q8_0"});
   export_verb.option("--base", options->base, "peft: folder of the base model (default: the one that the run began with)");

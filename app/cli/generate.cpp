@@ -49,7 +49,7 @@ void add_generate(Verb& program, Context& context) {
   verb.option("--seed", options->seed, "seed of the choices").shows_default().not_negative();
   verb.option("--vocab", options->vocab,
               "vocab.txt, tokenizer.json or a folder with one (default: the run's; without one tokens are bytes)");
-  verb.option("--step", options->step, "checkpoint at this step (default: the last)");
+  verb.option("--step", options->step, "checkpoint at this step (default: the last)").not_negative();
   verb.option("--device", options->device, "auto, cpu or cuda:N");
   verb.does([&context, options] { return generate(context, *options); });
 }

@@ -106,7 +106,13 @@ int run(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && arguments[0] == "help") {
     arguments.erase(arguments.begin());
-    if (arguments.size() > 1) arguments.erase(arguments.begin() + 1, arguments.end());
+    size_t verbs = 0;  // `comera help runs list` = `comera runs list --help`
+    for (const CLI::App* group = &app; group && verbs < arguments.size();) {
+      const auto inside = group->get_subcommands([&](const CLI::App* verb) { return verb->get_name() == arguments[verbs]; });
+      group = inside.empty() ? nullptr : inside.front();
+      verbs += group ? 1 : 0;
+    }
+    arguments.resize(std::min(arguments.size(), std::max<size_t>(verbs, 1)));
     arguments.push_back("--help");
   }
   if (arguments.empty()) {

@@ -311,14 +311,14 @@ void add_runs(Verb& program, Context& context) {
   Verb get_verb = program.verb("get", "print the values of a metric; without --metric the names of all metrics");
   get_verb.option("run", o->run, "run id, its beginning, or name").required();
   get_verb.option("--metric", o->metric, "name of the metric");
-  get_verb.option("--step", o->step, "only this step");
+  get_verb.option("--step", o->step, "only this step").not_negative();
   get_verb.option("--around", o->around, "only this step and its neighbours");
   get_verb.option("--window", o->window, "neighbours before and after --around, in steps").shows_default();
   get_verb.does([&context, o] { return get(context, o->run, o->metric, o->step, o->around, o->window); });
 
   Verb ranks_verb = program.verb("ranks", "print the ranks of every bond, LoRA factor or gradient projection, at the end or at a step");
   ranks_verb.option("run", o->run, "run id, its beginning, or name").required();
-  ranks_verb.option("--step", o->step, "at this step (default: the last)");
+  ranks_verb.option("--step", o->step, "at this step (default: the last)").not_negative();
   ranks_verb.does([&context, o] { return ranks(context, o->run, o->step); });
 
   Verb query_verb = program.verb("query", "run a SELECT on the database; read-only");

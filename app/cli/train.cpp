@@ -295,14 +295,14 @@ void add_train(Verb& program, Context& context) {
 
   Verb resume_verb = program.verb("resume", "continue a stopped run, bit for bit as if it had not stopped");
   resume_verb.option("run", options->run, "run id, its beginning, or name").required();
-  resume_verb.option("--from-step", options->at_step, "from the checkpoint at or before this step; later steps are kept as a separate run");
+  resume_verb.option("--from-step", options->at_step, "from the checkpoint at or before this step; later steps are kept as a separate run").not_negative();
   resume_verb.option("--extend", options->extend, "additional steps").positive();
   shared(resume_verb);
   does(resume_verb, resume);
 
   Verb fork_verb = program.verb("fork", "start a new run from any step of a stored one");
   fork_verb.option("run", options->run, "run id, its beginning, or name").required();
-  fork_verb.option("--at-step", options->at_step, "step to fork at (default: the last)");
+  fork_verb.option("--at-step", options->at_step, "step to fork at (default: the last)").not_negative();
   fork_verb.option("--steps", options->steps, "total steps of the new run, counted from step 0 of its parent").positive();
   named(fork_verb);
   shared(fork_verb);

@@ -377,6 +377,7 @@ class Text(CliTest):
         short = self.comera()
         self.assertEqual(short.code, 2)
         self.assertEqual(short.err.count("\n  comera "), 2)  # two examples
+        self.assertEqual(self.ok("help", "runs", "list", "surplus").out, self.ok("runs", "list", "--help").out)
 
     def test_completion_scripts(self):
         script = self.ok("completion", "bash").out
