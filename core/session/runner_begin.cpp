@@ -458,6 +458,9 @@ void Runner::begin_fork() {
   if (start_.at_step > source.step)
     throw Error(ErrorCode::not_found, "run " + source.id + " has no step " + std::to_string(start_.at_step),
                 "it ended at step " + std::to_string(source.step), "fork at that step or before");
+  if (source.is_fork() && step < source.fork_step)
+    throw Error(ErrorCode::not_found, "run " + source.id + " has no step " + std::to_string(step),
+                "it was forked from " + source.parent + " at step " + std::to_string(source.fork_step), "fork that run, or at a later step");
   if (!has_data(source.config)) {  // then those of the fork must be the parent's
     const std::vector<std::string> of_fork = start_.sets;
     use_moved_data(source);

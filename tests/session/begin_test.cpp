@@ -204,6 +204,10 @@ TEST(Begin, AForkMayGoOnFurtherThanItsParent) {
   EXPECT_EQ(last->phase, Phase::finished) << last->message;
   EXPECT_EQ(last->total_steps, 45);
   EXPECT_EQ(last->step, 45);
+  SessionStart below = fork_of(folder, 20);
+  below.fork_run = last->run;
+  const auto refused = end_of(below);
+  EXPECT_TRUE(has(refused->message + ": " + refused->error_why, {"has no step 20", "at step 30"}));
 }
 
 TEST(Begin, AForkThatIsStoppedBeforeItIsThereLeavesNothing) {
