@@ -20,8 +20,16 @@ std::vector<std::pair<std::string, std::string>> own_files(const fs::path& token
   return {{tokenizer.filename().string(), tokenizer.extension() == ".json" ? "tokenizer.json" : "vocab.txt"}};
 }
 
+constexpr const char* kSettings = "tokenizer_config.json";  // a tokenizer.json has them itself
+
 bool same_tokens(const fs::path& tokenizer, const fs::path& copy) {
-  return std::ranges::all_of(own_files(tokenizer), [&](const auto& names) {
+  auto files = own_files(tokenizer);
+  const bool settings = fs::exists(tokenizer.parent_path() / kSettings);
+  if (files.front().second != "tokenizer.json") {
+    if (settings != fs::exists(copy / kSettings)) return false;
+    if (settings) files.emplace_back(kSettings, kSettings);
+  }
+  return std::ranges::all_of(files, [&](const auto& names) {
     return MappedFile((tokenizer.parent_path() / names.first).string()).bytes() == MappedFile((copy / names.second).string()).bytes();
   });
 }
@@ -36,7 +44,7 @@ void copy_tokenizer(const std::string& file, const std::string& folder, const st
   };
   fs::create_directories(to);
   for (const auto& [own, name] : own_files(file)) copy(own, name);
-  std::vector<std::string> settings = {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"};
+  std::vector<std::string> settings = {kSettings, "special_tokens_map.json", "added_tokens.json"};
   settings.insert(settings.end(), more.begin(), more.end());
   for (const std::string& name : settings)
     if (fs::is_regular_file(from / name)) copy(name, name);

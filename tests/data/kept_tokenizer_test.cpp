@@ -31,6 +31,11 @@ TEST(KeptTokenizer, OfWordsHasTheNameThatFoldersHaveForIt) {
   EXPECT_EQ(kept_tokenizer(named, run.path()), named);
   fs::remove(named);
   EXPECT_EQ(kept_tokenizer(named, run.path()), run / "tokenizer/vocab.txt");
+  files.write("my-words.txt", "[UNK]\ntide\n");
+  EXPECT_EQ(kept_tokenizer(named, run.path()), named);
+  const std::string settings = files.write("tokenizer_config.json", R"({"do_lower_case": false})");
+  EXPECT_EQ(kept_tokenizer(named, run.path()), run / "tokenizer/vocab.txt") << "it reads texts otherwise now";
+  fs::remove(settings);
   files.write("my-words.txt", "[UNK]\ntides\n");
   EXPECT_EQ(kept_tokenizer(named, run.path()), run / "tokenizer/vocab.txt");
 }
