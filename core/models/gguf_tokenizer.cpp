@@ -117,7 +117,7 @@ void put_specials(const Vocabulary& tokens, const Json& ids, GgufMetadata& to) {
   };
   put("bos_token_id", "bos_token_id", {"<s>", "<|begin_of_text|>", "<|endoftext|>"});
   put("eos_token_id", "eos_token_id", {"</s>", "<|end_of_text|>", "<|endoftext|>"});
-  put("unknown_token_id", "unk_token_id", {"<unk>"});
+  put("unknown_token_id", "", {"<unk>"});
   put("padding_token_id", "pad_token_id", {"<pad>"});
 }
 

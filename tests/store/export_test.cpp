@@ -316,7 +316,7 @@ TEST(Import, AnotherStore) {
   const Imported imported = import_any(folder.store(), other);
   EXPECT_EQ(imported.ids, (std::vector<std::string>{rich, running}));
   EXPECT_EQ(imported.points, 5);
-  EXPECT_TRUE(has(imported.notes.at(0), {"1 checkpoints stay"}));
+  EXPECT_TRUE(has(imported.notes.at(0), {"1 checkpoint stays"}));
   RunReader from(other), to(folder.store());
   EXPECT_EQ(csv_of(to, {rich}), csv_of(from, {rich}));
   EXPECT_EQ(to.run(rich).name, "rich, \"run\"");
