@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "app/format.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/config/config.h"
 
 namespace comera::cli {
 
@@ -82,7 +84,8 @@ std::string store_path(const Context& context);
 std::string store_to_read(const Context& context);
 
 struct ModelPath {
-  std::string path, name;  // of what is made of it: the id of the run, or the file's name without its ending
+  std::string path, name;               // of what is made of it: the id of the run, or the file's name without its ending
+  std::optional<DataConfig> data = {};  // of a run: where its data are now
 };
 // The checkpoint of a run, the last one or that of a step (-1: the last), or the file itself. Throws Error(not_found).
 ModelPath model_file(const Context& context, const std::string& model, int64_t step);

@@ -64,8 +64,10 @@ Loaded load(const Context& context, const EvalOptions& options, bool needs_label
   Loaded loaded;
   loaded.input = std::make_unique<InputFile>(options.data);
   loaded.device = open_device(device_to_begin_on(options.device));
-  loaded.scorer = std::make_unique<Scorer>(model_file(context, options.model, options.step).path, *loaded.device);
-  const RunConfig& config = loaded.scorer->config();
+  const ModelPath model = model_file(context, options.model, options.step);
+  loaded.scorer = std::make_unique<Scorer>(model.path, *loaded.device);
+  RunConfig config = loaded.scorer->config();
+  if (model.data) config.data.set = model.data->set, config.data.vocab = model.data->vocab;
   DataSpec spec = data_spec(config);
   std::vector<std::string> names;
   if (config.model.info().reads == Reads::texts) names = names_of_classes(*loaded.scorer, spec);

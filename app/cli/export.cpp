@@ -95,7 +95,7 @@ int export_text_model(const Context& context, const ExportOptions& options) {
   if (std::find(types.begin(), types.end(), options.dtype) == types.end())
     throw Error(ErrorCode::usage, "--dtype " + options.dtype + " is not one of --to " + options.to,
                 "types are " + types[0] + ", " + types[1] + " and " + types[2], "");
-  const auto [file, stem] = model_file(context, options.run, options.step);
+  const auto [file, stem, data] = model_file(context, options.run, options.step);
   if (options.output.empty() || options.output == "-")
     throw Error(ErrorCode::usage, std::string("no output ") + (file_is_one ? "file" : "folder") + " was given",
                 file_is_one ? "a model goes to a file" : "such a model is a folder", "add -o " + stem + (file_is_one ? ".gguf" : ""));
@@ -132,7 +132,7 @@ void refuse_unused(const CLI::App& given, const std::string& to) {
 int export_run(const Context& context, const ExportOptions& options) {
   if (options.to == "huggingface" || options.to == "peft" || options.to == "gguf") return export_text_model(context, options);
   if (options.to == "safetensors") {
-    const auto [file, stem] = model_file(context, options.run, options.step);
+    const auto [file, stem, data] = model_file(context, options.run, options.step);
     if (options.output.empty())
       throw Error(ErrorCode::usage, "no output file was given", "a model goes to stdout only when asked to",
                   "add -o " + stem + ".safetensors, or -o -");
