@@ -301,7 +301,12 @@ void add_runs(Verb& program, Context& context) {
   Verb purge_verb = runs.verb("purge", "delete a run and its checkpoints permanently");
   purge_verb.option("run", o->run, "run id, its beginning, or name").required();
   purge_verb.option("--confirm", o->confirm, "the name of the run, as a safeguard").required();
-  purge_verb.does([changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.purge(run.id, o->confirm); }, "purged"); });
+  purge_verb.does([&context, changed, o] {
+    std::vector<std::string> left;
+    const int code = changed([&](RunAdmin& admin, const RunRow& run) { left = admin.purge(run.id, o->confirm).left; }, "purged");
+    for (const std::string& file : left) note(context, "not removed: " + file);
+    return code;
+  });
 
   Verb salvage_verb = runs.verb("salvage", "copy the readable rows of a damaged database into a new one");
   salvage_verb.option("database", o->run, "damaged database; it is not changed").required();

@@ -14,6 +14,7 @@
 #include "core/data/kept_tokenizer.h"
 #include "core/records/events.h"
 #include "core/session/stored_run.h"
+#include "core/store/checkpoint_files.h"
 #include "core/store/process.h"
 #include "core/store/run_reader.h"
 #include "core/store/run_writer.h"
@@ -128,7 +129,7 @@ std::string store_model(const std::string& store, const std::string& path, const
   start.total_steps = carried.checkpoint ? std::max(config.train.steps, carried.step) : 0;
   if (carried.checkpoint) start.tags = {"imported"};
   RunWriter writer(store, start);
-  const std::string folder = paths::checkpoints_folder(store) + "/" + writer.run_id();
+  const std::string folder = checkpoint_folder(store, writer.run_id());
   fs::create_directories(folder);
   char file[64];
   std::snprintf(file, sizeof file, "/step-%09lld.safetensors", static_cast<long long>(carried.step));

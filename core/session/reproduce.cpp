@@ -86,7 +86,8 @@ void compare_weights(Trainer& trainer, const std::string& stored, Reproduction& 
   result.what = difference;
 }
 
-// What trained this step of a run: each start and resume tells of the steps after it.
+}  // namespace
+
 ComputedWith computed_with(const RunReader& reader, const std::string& run, int64_t step) {
   ComputedWith with;
   const auto take = [&](const auto& event) { with = {event.program, event.device, event.blas}; };
@@ -97,8 +98,6 @@ ComputedWith computed_with(const RunReader& reader, const std::string& run, int6
   }
   return with;
 }
-
-}  // namespace
 
 Reproduction reproduce_run(const std::string& store, const std::string& id_or_name, const std::function<bool(int64_t, int64_t)>& progress,
                            ReproducedSteps steps) {

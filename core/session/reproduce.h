@@ -7,10 +7,15 @@
 
 namespace comera {
 
+class RunReader;
+
 // The program that computes a step, and what with. "" = a run of an earlier version does not tell.
 struct ComputedWith {
   std::string program, device, blas;
 };
+
+// Of a step of a stored run: each start and resume tells of the steps after it.
+ComputedWith computed_with(const RunReader& reader, const std::string& run, int64_t step);
 
 struct Reproduction {
   std::string run;

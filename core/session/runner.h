@@ -32,7 +32,7 @@ class Runner {
   void begin_new();
   void begin_with_weights();
   void begin_resume();
-  std::map<std::string, std::string> use_moved_data(StoredRun& source);
+  void use_moved_data(StoredRun& source) const;
   void begin_fork();
   std::optional<int64_t> processes() const;  // for events; null: one
   std::optional<std::string> link() const;   // the same
@@ -42,6 +42,7 @@ class Runner {
   void begin_record(const std::string& parent, int64_t fork_step);
   void use_run(const std::string& id, bool stored);
   bool is_own(const std::string& checkpoint) const;
+  void hand_over(const std::string& checkpoint, const std::string& to_run, bool own);
   void keep_tokenizer(const std::string& checkpoints);
   void rebuild(const StoredRun& source, int64_t step, bool alone = false);
   std::vector<ScheduledChange> given_changes(int64_t next) const;

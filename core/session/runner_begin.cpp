@@ -11,6 +11,8 @@
 #include "core/base/paths.h"
 #include "core/base/remove_later.h"
 #include "core/data/kept_tokenizer.h"
+#include "core/data/tokenizer.h"
+#include "core/session/reproduce.h"
 #include "core/session/runner.h"
 #include "core/session/version.h"
 #include "core/session/with_others.h"
@@ -35,10 +37,14 @@ double written_at(const std::string& path) {
   return std::chrono::duration<double>(std::chrono::file_clock::to_sys(time).time_since_epoch()).count();
 }
 
+std::string stopped_early(const TrainState& state) {
+  return "it stopped early: no better validation loss in " + std::to_string(state.worse) + " evaluations";
+}
+
 bool has_data(const RunConfig& config) {
   try {
     find_data_file(data_spec(config));
-    return true;
+    return config.data.vocab.empty() || fs::exists(tokenizer_file(config.data.vocab));
   } catch (const Error&) {
     return false;
   }
@@ -81,7 +87,8 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool
   try {
     data_ = source ? open_run_data(config, *source, reading) : open_run_data(config, reading);
   } catch (const Error& error) {
-    if (!source || error.code() != ErrorCode::not_found) throw;
+    const bool by_path = (config.data.set + config.data.vocab).find('/') != std::string::npos;  // not by the name of a set
+    if (!source || !by_path || error.code() != ErrorCode::not_found) throw;
     throw Error(error.code(), error.what(), "the data of run " + source->id + " were there when it was trained",
                 "add --set data.set=PATH, or data.vocab=PATH, where they are now");
   }
@@ -179,12 +186,25 @@ void Runner::begin_with_weights() {
 
 void Runner::use_run(const std::string& id, bool stored) {
   run_id_ = snapshot_.run = id;
+  std::vector<std::string> files;
+  for (const auto& [step, path] : checkpoints_) files.push_back(path);
+  shares_checkpoints_ = stored && !lister_of(start_.store, id, files).empty();
   const std::string& given = start_.checkpoint_folder;
-  shares_checkpoints_ = stored && listed_elsewhere(start_.store, id);
-  if (!given.empty())
-    checkpoint_folder_ = (fs::absolute(given) / id).string();
+  checkpoint_folder_ = given.empty() ? checkpoint_folder(start_.store, id, shares_checkpoints_) : (fs::absolute(given) / id).string();
+}
+
+// A checkpoint to the run that has what came after it.
+void Runner::hand_over(const std::string& checkpoint, const std::string& to_run, bool own) {
+  const fs::path to = moved_checkpoint(checkpoint, run_id_, to_run);
+  std::error_code error;
+  fs::create_directories(to.parent_path(), error);
+  if (own)
+    fs::rename(checkpoint, to, error);
   else
-    checkpoint_folder_ = stored ? checkpoint_folder(start_.store, id) : paths::checkpoints_folder(start_.store) + "/" + id;
+    fs::copy_file(checkpoint, to, error);
+  if (error)
+    recorder_.tell(trainer_->state().step,
+                   AlertEvent{.what = "checkpoint", .text = checkpoint + " was not moved to run " + to_run + ": " + error.message()});
 }
 
 // Whether this run may remove a checkpoint, or move it: another store may list it, too.
@@ -244,25 +264,21 @@ void Runner::rebuild(const StoredRun& source, int64_t step, bool alone) {
   recorder_.mute(false);
 }
 
-// The new places among what was set, of data that have moved since the run was trained; they must be the same data.
-std::map<std::string, std::string> Runner::use_moved_data(StoredRun& source) {
-  std::map<std::string, std::string> moved;
-  std::erase_if(start_.sets, [&](const std::string& set) {
+// Where the data of a run are that have moved since it was trained: data.set and data.vocab among what was set. They must be the same data.
+void Runner::use_moved_data(StoredRun& source) const {
+  for (const std::string& set : start_.sets) {
     const ScheduledChange change = parse_change(set, 0);
-    const bool is_place = change.path == "data.set" || change.path == "data.vocab";
-    if (is_place) moved[change.path] = change.value;
-    return is_place;
-  });
-  if (moved.contains("data.set")) source.config.data.set = moved["data.set"];
-  if (moved.contains("data.vocab")) source.config.data.vocab = moved["data.vocab"];
+    if (change.path == "data.set") source.config.data.set = change.value;
+    if (change.path == "data.vocab") source.config.data.vocab = change.value;
+  }
   make_paths_absolute(source.config);
-  for (auto& [setting, path] : moved) path = setting == "data.set" ? source.config.data.set : source.config.data.vocab;
-  return moved;
 }
 
 void Runner::begin_resume() {
   StoredRun source = load_stored_run(start_.store, start_.resume_run);
-  const std::map<std::string, std::string> moved = use_moved_data(source);
+  const DataConfig before = source.config.data;
+  use_moved_data(source);
+  std::erase_if(start_.sets, [](const std::string& set) { return set.starts_with("data.set=") || set.starts_with("data.vocab="); });
   if (source.status == "running")
     throw Error(ErrorCode::usage, "run " + source.id + " is still running", "process " + std::to_string(source.pid) + " trains it",
                 "stop it first, or fork it");
@@ -281,7 +297,8 @@ void Runner::begin_resume() {
     snapshot_.last_checkpoint_at = written_at(last->second);
   }
   use_run(source.id, true);
-  for (const auto& [setting, path] : moved) RunAdmin(start_.store).move_data(source.id, setting, path);
+  if (const DataConfig& now = source.config.data; now.set != before.set || now.vocab != before.vocab)
+    RunAdmin(start_.store).move_data(source.id, now.set, now.vocab);
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
   keep_tokenizer(checkpoint_folder_);  // a run of an earlier version has none
   // Steps that are computed again come out the same, bit for bit; from where it was sent back to, or with other settings,
@@ -293,14 +310,11 @@ void Runner::begin_resume() {
   const auto later = checkpoints_.upper_bound(from);
   if (later != checkpoints_.end() && recorder_.writer()->flush())
     for (auto it = later; it != checkpoints_.end(); ++it) {
-      std::error_code ignored;
       const bool own = is_own(it->second);
-      if (const std::string& to = snapshot_.replaced; !to.empty()) {
-        const std::string moved = moved_checkpoint(it->second, run_id_, to);
-        own ? fs::rename(it->second, moved, ignored) : void(fs::copy_file(it->second, moved, ignored));
-      } else if (own) {
+      if (!snapshot_.replaced.empty())
+        hand_over(it->second, snapshot_.replaced, own);
+      else if (std::error_code ignored; own)
         fs::remove(it->second, ignored);
-      }
     }
   checkpoints_.erase(later, checkpoints_.end());
   ResumeEvent resumed{version_stored(), device_->name(), device_->blas(), from};
@@ -320,10 +334,11 @@ void Runner::begin_resume() {
 void Runner::check_goes_on(const StoredRun& source) const {
   const TrainConfig& train = trainer_->config().train;
   const auto given = given_changes(trainer_->state().step + 1);
-  const bool patient = std::ranges::any_of(given, [](const ScheduledChange& change) { return change.path == "train.patience"; });
-  if (start_.extend > 0 && !patient && train.patience > 0 && trainer_->state().worse >= train.patience)
-    throw Error(ErrorCode::usage, "run " + source.id + " cannot be extended as it is",
-                "it stopped early: no better validation loss in " + std::to_string(trainer_->state().worse) + " evaluations",
+  const auto sets = [&](const char* path) { return std::ranges::any_of(given, [&](const auto& change) { return change.path == path; }); };
+  if (start_.extend > 0 && sets("train.steps"))
+    throw Error(ErrorCode::usage, "run " + source.id + " cannot be extended", "train.steps is given as well", "give one of both");
+  if (start_.extend > 0 && !sets("train.patience") && train.patience > 0 && trainer_->state().worse >= train.patience)
+    throw Error(ErrorCode::usage, "run " + source.id + " cannot be extended as it is", stopped_early(trainer_->state()),
                 "add --set train.patience=0, or a larger one");
 }
 
@@ -367,7 +382,10 @@ std::string Runner::set_aside(int64_t from) {
   const std::string id = writer.spare_id();
   RunConfig config = trainer_->config();
   config.name += "-" + std::string(kReplaced);
-  ReplacedCourse course{from, record_of(config, run_id_, from), json_of(first_event(run_id_, from)).dump(), {}};
+  StartEvent first_of_it = first_event(run_id_, from);  // but its steps were computed by another program
+  const ComputedWith with = computed_with(RunReader(start_.store), run_id_, from + 1);
+  first_of_it.program = with.program, first_of_it.device = with.device, first_of_it.blas = with.blas;
+  ReplacedCourse course{from, record_of(config, run_id_, from), json_of(first_of_it).dump(), {}};
   course.start.tags = {std::string(kReplaced)};
   const std::string first = moved_checkpoint(checkpoint_path(from, checkpoint_folder_), run_id_, id);
   try {  // without room for this file its values are kept all the same
@@ -460,13 +478,10 @@ void Runner::begin_fork() {
                 "it ended at step " + std::to_string(source.step), "fork at that step or before");
   if (source.is_fork() && step < source.fork_step)
     throw Error(ErrorCode::not_found, "run " + source.id + " has no step " + std::to_string(step),
-                "it was forked from " + source.parent + " at step " + std::to_string(source.fork_step), "fork that run, or at a later step");
-  if (!has_data(source.config)) {  // then those of the fork must be the parent's
-    const std::vector<std::string> of_fork = start_.sets;
-    use_moved_data(source);
-    start_.sets = of_fork;
-  }
-  rebuild(source, step, true);  // its batches may have fewer parts than there are processes
+                "it was forked from " + source.parent + " at step " + std::to_string(source.fork_step),
+                "fork that run, or at a later step");
+  if (!has_data(source.config)) use_moved_data(source);  // then those of the fork must be the parent's
+  rebuild(source, step, true);                           // its batches may have fewer parts than there are processes
   scheduled_.clear();
   if (stop_) return;  // before it was there: no run begins
   // The state goes through a file, so that settings that are fixed at the start (batch, data) may change as well.
@@ -483,6 +498,9 @@ void Runner::begin_fork() {
     throw Error(ErrorCode::usage, "a fork of run " + source.id + " would have no steps to train",
                 "it begins at step " + std::to_string(step) + ", and train.steps is " + std::to_string(config.train.steps),
                 "use more steps, counted from step 0 of the parent, or --at-step with an earlier one");
+  if (config.train.steps > step && config.train.patience > 0 && trainer_->state().worse >= config.train.patience)
+    throw Error(ErrorCode::usage, "a fork of run " + source.id + " would have no steps to train", stopped_early(trainer_->state()),
+                "add --set train.patience=0, or fork it at an earlier step");
   // A store of the folder we are in has a name without one, and "" cannot be made.
   if (const fs::path folder = fs::path(start_.store).parent_path(); !folder.empty()) fs::create_directories(folder);
   const std::string bridge = start_.store + ".fork-" + std::to_string(::getpid()) + ".safetensors";

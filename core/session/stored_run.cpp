@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/base/error.h"
-#include "core/base/paths.h"
 #include "core/config/renamed_settings.h"
 #include "core/data/datasets.h"
 #include "core/data/first_rows.h"
@@ -14,6 +14,7 @@
 #include "core/data/labels.h"
 #include "core/data/tokenizer.h"
 #include "core/records/events.h"
+#include "core/store/checkpoint_files.h"
 #include "core/store/run_reader.h"
 #include "core/train/trainer.h"
 
@@ -61,9 +62,9 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
   std::stable_sort(run.changes.begin(), run.changes.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   for (const CheckpointRow& checkpoint : reader.checkpoints(row.id))
     if (fs::exists(checkpoint.path)) run.checkpoints[checkpoint.step] = checkpoint.path;
-  const std::string folder = run.checkpoints.empty() ? paths::checkpoints_folder(store) + "/" + run.id
-                                                     : fs::path(run.checkpoints.begin()->second).parent_path().string();
-  run.config.data.vocab = kept_tokenizer(run.config.data.vocab, folder);
+  std::set<std::string> folders = {checkpoint_folder(store, run.id), checkpoint_folder(store, run.id, true)};
+  for (const auto& [step, path] : run.checkpoints) folders.insert(fs::path(path).parent_path().string());
+  for (const std::string& folder : folders) run.config.data.vocab = kept_tokenizer(run.config.data.vocab, folder);
   return run;
 }
 

@@ -4,26 +4,42 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/paths.h"
+#include "core/store/schema.h"
 #include "core/store/sqlite.h"
 
 namespace comera {
 namespace fs = std::filesystem;
 namespace {
 
-bool is_sqlite(const fs::path& path) {
-  constexpr const char* kMagic = "SQLite format 3";
-  std::array<char, 16> head{};
-  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
-  return std::memcmp(head.data(), kMagic, head.size()) == 0;
+constexpr std::string_view kFolder = "checkpoints/";
+
+// Where the part of a path behind its folder `checkpoints` begins; npos = it has none.
+size_t inside_checkpoints(const std::string& path) {
+  if (const size_t at = path.rfind("/" + std::string(kFolder)); at != std::string::npos) return at + 1 + kFolder.size();
+  return path.starts_with(kFolder) ? kFolder.size() : std::string::npos;
 }
 
-bool lists(const fs::path& store, const std::string& run) {
+// By the header alone (sqlite.org/fileformat.html): opening thousands takes seconds.
+bool is_store(const fs::path& path) {
+  constexpr size_t kIdAt = 68;
+  std::array<char, kIdAt + 4> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  uint32_t id = 0;
+  for (size_t i = 0; i < 4; ++i) id = id << 8 | static_cast<unsigned char>(head[kIdAt + i]);
+  return std::memcmp(head.data(), "SQLite format 3", 16) == 0 && id == kApplicationId;
+}
+
+// What a migration leaves as a precaution, and an import that was killed.
+bool is_spare(const std::string& name) { return name.find("-backup") != std::string::npos || name.find(".import-") != std::string::npos; }
+
+bool lists(const std::string& store, const std::string& run) {
   try {
-    Database db(store.string(), Database::Mode::read);
-    if (db.number("SELECT count(*) FROM sqlite_master WHERE name IN ('runs', 'checkpoints')") != 2) return false;  // of another program
+    Database db(store, Database::Mode::look, 0.5);
+    db.keeps_log();
     Statement rows(db, "SELECT 1 FROM checkpoints JOIN runs USING(run) WHERE id = ? LIMIT 1");
     return rows.bind(run).step();
   } catch (const Error&) {
@@ -33,11 +49,15 @@ bool lists(const fs::path& store, const std::string& run) {
 
 }  // namespace
 
+std::string checkpoint_folder(const std::string& store, const std::string& run, bool shared) {
+  const fs::path folder(paths::checkpoints_folder(store));
+  return (shared ? folder / fs::path(store).filename() / run : folder / run).string();
+}
+
 std::string place_of_checkpoint(const std::string& path, const std::string& store) {
-  constexpr std::string_view kFolder = "checkpoints/";
-  const size_t at = path.rfind(kFolder);
-  if (at == std::string::npos) return path;
-  const fs::path beside = fs::path(paths::checkpoints_folder(store)) / path.substr(at + kFolder.size());
+  const size_t inside = inside_checkpoints(path);
+  if (inside == std::string::npos) return path;
+  const fs::path beside = fs::path(paths::checkpoints_folder(store)) / path.substr(inside);
   std::error_code ignored;
   return fs::exists(beside, ignored) ? beside.string() : path;
 }
@@ -47,19 +67,21 @@ std::string moved_checkpoint(const std::string& path, const std::string& from_ru
   return file.parent_path().filename() == from_run ? (file.parent_path().parent_path() / to_run / file.filename()).string() : path;
 }
 
-bool listed_elsewhere(const std::string& store, const std::string& run) {
+std::string lister_of(const std::string& store, const std::string& run, const std::vector<std::string>& paths) {
   std::error_code error;
-  for (fs::directory_iterator it(fs::absolute(store).parent_path(), error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    if (it->is_regular_file(ignored) && !fs::equivalent(it->path(), store, ignored) && is_sqlite(it->path()) && lists(it->path(), run))
-      return true;
-  }
-  return false;
-}
-
-std::string checkpoint_folder(const std::string& store, const std::string& run) {
-  const fs::path folder(paths::checkpoints_folder(store));
-  return (listed_elsewhere(store, run) ? folder / fs::path(store).filename() / run : folder / run).string();
+  std::set<fs::path> folders = {fs::absolute(store).parent_path(), fs::weakly_canonical(store, error).parent_path()};
+  for (const std::string& path : paths)
+    if (const size_t inside = inside_checkpoints(path); inside != std::string::npos)
+      folders.insert(fs::absolute(path.substr(0, inside - kFolder.size())).parent_path());
+  for (const fs::path& folder : folders)
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      std::error_code ignored;
+      const fs::path& other = it->path();
+      if (it->is_regular_file(ignored) && !is_spare(other.filename()) && is_store(other) && !fs::equivalent(other, store, ignored) &&
+          lists(other.string(), run))
+        return other.string();
+    }
+  return "";
 }
 
 }  // namespace comera

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/base/remove_later.h"
+#include "core/store/checkpoint_files.h"
 #include "core/store/process.h"
 #include "core/store/writer_lock.h"
 
@@ -39,10 +40,11 @@ std::vector<Rescued> rescued_of(Database& db, const std::string& prefix) {
   }
   rows.reset();
   for (Rescued& one : found) {
-    fs::path folder = fs::path(paths::checkpoints_folder(db.path())) / one.id;
+    fs::path folder = checkpoint_folder(db.path(), one.id);
     Statement others(db, "SELECT path FROM checkpoints WHERE run = ? AND instr(path, ?) != 1 ORDER BY step");
     for (others.bind(one.run, prefix); others.step();)
-      if (const fs::path other(others.text(0)); other.parent_path().filename() == one.id) folder = other.parent_path();
+      if (const fs::path other(place_of_checkpoint(others.text(0), db.path())); other.parent_path().filename() == one.id)
+        folder = other.parent_path();
     one.home = (folder / fs::path(one.path).filename()).string();
   }
   return found;

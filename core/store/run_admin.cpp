@@ -71,8 +71,10 @@ void RunAdmin::set_notes(const std::string& id, const std::string& notes) {
   Statement(*db_, "UPDATE runs SET notes = ? WHERE run = ?").bind(notes, key_of(id)).run();
 }
 
-void RunAdmin::move_data(const std::string& id, const std::string& setting, const std::string& path) {
-  Statement(*db_, "UPDATE runs SET config = json_set(config, '$.' || ?, ?) WHERE run = ?").bind(setting, path, key_of(id)).run();
+void RunAdmin::move_data(const std::string& id, const std::string& set, const std::string& vocab) {
+  Statement(*db_, "UPDATE runs SET config = json_set(config, '$.data.set', ?, '$.data.vocab', ?) WHERE run = ?")
+      .bind(set, vocab, key_of(id))
+      .run();
 }
 
 void RunAdmin::archive(const std::string& id) { Statement(*db_, "UPDATE runs SET archived = 1 WHERE run = ?").bind(key_of(id)).run(); }
@@ -90,9 +92,9 @@ RunAdmin::Purged RunAdmin::purge(const std::string& id, const std::string& typed
     throw Error(ErrorCode::usage, "run " + id + " was not purged", "process " + std::to_string(row.integer(3)) + " is training it",
                 "stop it first");
   row.reset();
-  std::vector<fs::path> files;
+  std::vector<std::string> files;
   Statement written(*db_, "SELECT path FROM checkpoints WHERE run = ?");
-  for (written.bind(key); written.step();) files.emplace_back(place_of_checkpoint(written.text(0), db_->path()));
+  for (written.bind(key); written.step();) files.push_back(place_of_checkpoint(written.text(0), db_->path()));
   written.reset();
   for (const char* table : {"metrics", "steps", "ranks", "memory", "events", "checkpoints", "runs"})
     Statement(*db_, std::string("DELETE FROM ") + table + " WHERE run = ?").bind(key).run();
@@ -100,28 +102,34 @@ RunAdmin::Purged RunAdmin::purge(const std::string& id, const std::string& typed
 
   // Rows first: a file without a row wastes space, a row without its file would be a lie.
   Purged purged;
-  const fs::path all(paths::checkpoints_folder(db_->path())), own = all / fs::path(db_->path()).filename() / id;
+  const fs::path own = checkpoint_folder(db_->path(), id, true);
+  const std::string lister = lister_of(db_->path(), id, files);
   std::vector<fs::path> folders = {own};
-  if (listed_elsewhere(db_->path(), id))
-    std::erase_if(files, [&](const fs::path& file) { return file.parent_path() != own; });
-  else
-    folders.push_back(all / id);
-  for (const fs::path& file : files) {
+  if (lister.empty()) folders.emplace_back(checkpoint_folder(db_->path(), id));
+  for (const std::string& name : files) {
+    const fs::path file(name), folder = file.parent_path();
+    if (!lister.empty() && folder != own) {
+      purged.left.push_back(name + ": " + lister + " lists it, too");
+      continue;
+    }
     remove_file(file, purged);
-    if (file.parent_path().filename() == id) folders.push_back(file.parent_path());
+    if (folder.filename() == id) folders.push_back(folder);
   }
   // A resume from an earlier step leaves later checkpoints in the run's own folder without rows.
+  const std::vector<std::string> tokenizers = {paths::kTokenizer, std::string(paths::kTokenizer) + ".part"};
   for (const fs::path& folder : folders) {
     std::error_code error;
     std::vector<fs::path> rest;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
       if (it->path().filename().string().rfind("step-", 0) == 0) rest.push_back(it->path());
-    const fs::path tokenizer = folder / paths::kTokenizer;
-    for (fs::directory_iterator it(tokenizer, error), end; !error && it != end; it.increment(error)) rest.push_back(it->path());
+    for (const std::string& name : tokenizers)
+      for (fs::directory_iterator it(folder / name, error), end; !error && it != end; it.increment(error)) rest.push_back(it->path());
     for (const fs::path& file : rest) remove_file(file, purged);
-    fs::remove(tokenizer, error);  // these only when they are empty
+    for (const std::string& name : tokenizers) fs::remove(folder / name, error);  // these only when they are empty
     fs::remove(folder, error);
   }
+  std::error_code ignored;
+  fs::remove(own.parent_path(), ignored);
   return purged;
 }
 

@@ -21,17 +21,17 @@ class RunAdmin {
   void add_tag(const std::string& id, const std::string& tag);  // no effect when there; Error(usage) as rename
   void remove_tag(const std::string& id, const std::string& tag);
   void set_notes(const std::string& id, const std::string& notes);
-  // Where a run's data or tokenizer are now: data.set or data.vocab of its config.
-  void move_data(const std::string& id, const std::string& setting, const std::string& path);
+  // Where a run's data and tokenizer are now: data.set and data.vocab of its config.
+  void move_data(const std::string& id, const std::string& set, const std::string& vocab);
   void archive(const std::string& id);  // hidden from the list, nothing is deleted
   void restore(const std::string& id);
 
   struct Purged {
-    int64_t files = 0, bytes = 0;   // checkpoints removed
-    std::vector<std::string> left;  // files that could not be removed, with the reason
+    int64_t files = 0, bytes = 0;   // removed
+    std::vector<std::string> left;  // files that were not, with the reason
   };
-  // Deletes a run's rows for ever, and its checkpoint files but for those that are listed_elsewhere(). `typed_name` must be its name:
-  // Error(usage). A running run is refused: Error(usage).
+  // Deletes a run's rows for ever, and its checkpoint files but for those that another store lists (lister_of()). `typed_name` must be its
+  // name: Error(usage). A running run is refused: Error(usage).
   Purged purge(const std::string& id, const std::string& typed_name);
 
  private:

@@ -19,8 +19,6 @@
 namespace comera {
 namespace {
 
-constexpr int64_t kApplicationId = 0x434F4D45;  // "COME", so that file(1) and we know it
-
 // `config` is the last column and large: SQLite reads a row from its beginning, so what is asked of one run seldom touches it.
 constexpr const char* kRunsColumns = R"(
   run INTEGER PRIMARY KEY,

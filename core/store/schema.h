@@ -30,6 +30,7 @@ namespace comera {
 
 // Version 1 did not count active_s (development builds). A change of the schema adds one to it and one step to
 // migrate() in schema.cpp; tests/store/schema_test.cpp keeps a store of each old version.
+inline constexpr int64_t kApplicationId = 0x434F4D45;  // "COME", so that file(1) and we know it
 inline constexpr int64_t kSchemaVersion = 2;
 
 // What the list of runs tells of each besides when it was created. The index runs_list holds all of it: a list of thousands

@@ -81,7 +81,7 @@ Database::Database(const std::string& path, Mode mode, double busy_s) : path_(pa
     throw Error(ErrorCode::not_found, "there is no database " + path, "", "start a run to create it, or name another one: --store FILE");
   if (there && S_ISDIR(info.st_mode)) throw Error(ErrorCode::storage, "cannot open " + path, "it is a folder", "name a file: --store FILE");
   const int flags = SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX |
-                    (mode == Mode::read    ? SQLITE_OPEN_READONLY
+                    (is_read(mode)         ? SQLITE_OPEN_READONLY
                      : mode == Mode::write ? SQLITE_OPEN_READWRITE
                                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   const auto open = [&](const std::string& name, int more) {
@@ -90,21 +90,22 @@ Database::Database(const std::string& path, Mode mode, double busy_s) : path_(pa
     sqlite3_busy_timeout(db_, static_cast<int>(busy_s * 1000));
     return sqlite3_exec(db_, "SELECT count(*) FROM sqlite_master", nullptr, nullptr, nullptr);  // opening alone reads nothing
   };
-  int code = open(path, 0);
+  struct stat log {};
+  const bool nobody_writes = ::stat((path + "-wal").c_str(), &log) != 0 || log.st_size == 0;
+  const auto as_it_is = [&] { return open(uri_of(path, "?immutable=1"), SQLITE_OPEN_URI); };
+  int code = mode == Mode::look && nobody_writes ? as_it_is() : open(path, 0);
   // A WAL database in a folder that may not be written, or on a disk that is full, cannot be opened the usual way. Without
   // anything in a -wal file nobody is writing it, and it can be read as it is.
   const int basic = code & 0xff;
   const bool no_room = basic == SQLITE_FULL || (basic == SQLITE_IOERR && sqlite3_system_errno(db_) == ENOSPC);
-  struct stat log {};
-  const bool nobody_writes = ::stat((path + "-wal").c_str(), &log) != 0 || log.st_size == 0;
-  if (mode == Mode::read && (basic == SQLITE_CANTOPEN || basic == SQLITE_READONLY || no_room) && nobody_writes) {
+  if (is_read(mode) && (basic == SQLITE_CANTOPEN || basic == SQLITE_READONLY || no_room) && nobody_writes) {
     sqlite3_close_v2(db_);
     db_ = nullptr;
-    code = open(uri_of(path, "?immutable=1"), SQLITE_OPEN_URI);
+    code = as_it_is();
   }
   try {
     if (code != SQLITE_OK) fail_with(db_, code, path_, "open");
-    if (mode != Mode::read && sqlite3_db_readonly(db_, "main") == 1)  // SQLite falls back to reading without a word
+    if (!is_read(mode) && sqlite3_db_readonly(db_, "main") == 1)  // SQLite falls back to reading without a word
       throw Error(ErrorCode::storage, "cannot write " + path_, "it may only be read", hint_of(SQLITE_READONLY));
     if (::stat(path.c_str(), &info) == 0) {
       inode_ = info.st_ino;

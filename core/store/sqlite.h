@@ -30,9 +30,11 @@ class Database {
  public:
   enum class Mode {
     read,    // read-only; the file must exist
+    look,    // the same, and no file is made next to one that nobody writes
     write,   // the file must exist
     create,  // created when it does not exist
   };
+  static bool is_read(Mode mode) { return mode == Mode::read || mode == Mode::look; }
   // `busy_s`: how long a call waits for another connection's lock.
   Database(const std::string& path, Mode mode, double busy_s = 5);
   ~Database();

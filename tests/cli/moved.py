@@ -66,6 +66,7 @@ class Moved(CliTest):
             self.assertEqual(self.ok_json("runs", "show", run, *store)["config"]["data"]["set"], str(here / "now.csv"))
             self.ok("reproduce", run, "--quiet", *store)
             self.ok("eval", run, "--quiet", *store)
+        self.ok("eval", "run", "--step", 3, "--quiet", *store)
         self.ok("fork", "run", "--set", "data.set=other.csv", "--steps", 12, "--name", "on others", "--quiet", *store, cwd=here)
         self.assertEqual(self.ok_json("runs", "show", "on others", *store)["config"]["data"]["set"], str(other))
 
@@ -73,6 +74,8 @@ class Moved(CliTest):
         """A store that was copied beside the first one, and one that the runs were imported into."""
         here = self.project("shared")
         first, backup, merged = (["--store", here / f"{name}.db"] for name in ("first", "backup", "merged"))
+        self.ok(*TRAIN, "--name", "another", "--store", here / "quiet.db", cwd=here)
+        quiet = list(here.glob("quiet.db-*"))
         self.ok(*TRAIN, "--name", "kept", *first, cwd=here)
         shutil.copy(here / "first.db", here / "backup.db")
         self.ok("import", here / "first.db", *merged)
@@ -83,11 +86,25 @@ class Moved(CliTest):
             self.ok("resume", "kept", "--extend", 2, "--set", "train.keep_checkpoints=1", "--quiet", *store)
             self.ok("resume", "kept", "--from-step", 3, "--set", "train.lr=1e-4", "--quiet", *store)
             self.ok("eval", "kept", "--quiet", *store)
+            replaced = [row["run"] for row in self.ok_json("runs", "list", *store)["runs"] if row["name"] == "kept-replaced"]
+            self.assertTrue(replaced)
+            for run in replaced:
+                for row in self.ok_json("runs", "show", run, *store)["checkpoints"]:
+                    self.assertTrue(Path(row["path"]).exists(), row)
+                self.ok("runs", "purge", run, "--confirm", "kept-replaced", *store)
             own = here / "checkpoints" / store[1].name / rows["run"]
             self.assertTrue(any(own.glob("step-*")))
-            self.ok("runs", "purge", "kept", "--confirm", "kept", *store)
-            self.assertFalse(own.exists())
+            purged = self.ok("runs", "purge", "kept", "--confirm", "kept", *store)
+            self.assertEqual("not removed" in purged.err, store == backup, purged)
+            self.assertFalse(own.parent.exists())
+        (here / "apart").mkdir()
+        shutil.copy(here / "first.db", here / "apart" / "rows.db")  # without its checkpoints
+        (here / "link.db").symlink_to(here / "first.db")
+        apart = ["--store", here / "apart" / "rows.db"]
+        self.ok("resume", "kept", "--extend", 2, "--set", "train.keep_checkpoints=1", "--quiet", *apart)
+        self.ok("runs", "purge", "kept", "--confirm", "kept", *apart)
         self.assertEqual({path: path.read_bytes() for path in files}, files)
+        self.assertEqual(list(here.glob("quiet.db-*")), quiet, "whoever looks leaves nothing")
         self.ok("eval", "kept", "--quiet", *first)
         self.assertEqual([row["path"] for row in self.ok_json("runs", "show", "kept", *first)["checkpoints"]], [str(path) for path in files])
         self.ok("runs", "purge", "kept", "--confirm", "kept", *first)

@@ -181,7 +181,8 @@ TEST(Begin, ARunThatStoppedEarlyIsNotExtendedForNothing) {
   SessionStart start = start_in(folder, 60);
   start.config.train.eval_every = 5;
   start.config.train.patience = 2;
-  for (const char* rate : {"train.lr", "train.lr_core", "train.lr_rank"}) start.changes.push_back(parse_change(std::string(rate) + "=0", 11));
+  for (const char* rate : {"train.lr", "train.lr_core", "train.lr_rank"})
+    start.changes.push_back(parse_change(std::string(rate) + "=0", 11));
   const auto early = end_of(start);
   ASSERT_EQ(early->phase, Phase::finished);
   ASSERT_LT(early->step, 60);
@@ -191,6 +192,11 @@ TEST(Begin, ARunThatStoppedEarlyIsNotExtendedForNothing) {
   EXPECT_EQ(refused->error_code, static_cast<int>(ErrorCode::usage));
   EXPECT_TRUE(has(refused->error_why, {"stopped early", "2 evaluations"}));
   EXPECT_EQ(RunReader(folder.store()).find("small").summary.total_steps, 60) << "the run is as it was";
+  SessionStart fork = fork_of(folder, early->step);
+  fork.sets = {"train.steps=70"};
+  EXPECT_TRUE(has(end_of(fork)->error_why, {"stopped early"}));
+  more.sets = {"train.patience=0", "train.steps=90"};
+  EXPECT_TRUE(has(end_of(more)->error_why, {"train.steps is given as well"}));
   more.sets = {"train.patience=0"};
   EXPECT_EQ(end_of(more)->step, 70);
 }

@@ -6,6 +6,7 @@
 #include "core/session/reproduce.h"
 #include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
+#include "core/store/schema.h"
 #include "tests/session/support.h"
 
 namespace comera {
@@ -47,11 +48,14 @@ TEST(Replaced, WhatCameAfterTheStepBecomesARunOfItsOwn) {
   const std::string id = reader.find("small").id;
   const Series before = reader.metric(id, "train_loss");
   const auto ranks_before = reader.ranks_at(id, 80);
+  open_store(folder.store(), StoreAccess::write)
+      ->run("UPDATE events SET body = json_set(body, '$.program', 'an earlier one') WHERE kind = 'start'");
   run(back_to(folder, 60, {"train.lr_core=5e-4"}));  // from the checkpoint of step 50
 
   const std::string kept = kept_run(folder);
   ASSERT_NE(kept, "");
   const RunRow row = reader.run(kept);
+  EXPECT_EQ(computed_with(reader, kept, 60).program, "an earlier one") << "which computed those steps";
   EXPECT_EQ(row.parent, id);
   EXPECT_EQ(row.fork_step, 50);
   EXPECT_EQ(row.status, "finished") << "as it was";
