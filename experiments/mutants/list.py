@@ -411,7 +411,7 @@ m("session.40", BEGIN, "std::upper_bound(series.steps.begin(), series.steps.end(
   "a resumed run shows values of the step before", "session Begin.AResumedRunShowsTheLastValuesOfItsCheckpoint")
 m("session.41", BEGIN, "if (change.step < next)", "if (change.step < next && !MUT)", "a change of a step that is done is taken",
   "session Begin.AChangeOfAStepThatIsDoneIsRefused")
-m("session.42", BEGIN, "return !change.of_stage() && now.path == change.path; });", "return !MUT && !change.of_stage() && now.path == change.path; });",
+m("session.42", BEGIN, "return !change.of_stage() && now.path == change.path &&", "return !MUT && !change.of_stage() && now.path == change.path &&",
   "an older change sets back what is changed now", "session Begin.WhatIsChangedNowIsNotSetBackByAnOlderChangeFurtherOn")
 m("session.43", BEGIN, "if (stop_) return;", "if (stop_ && !MUT) return;", "a fork that is stopped early leaves a run", "session Begin.AForkThatIsStoppedBeforeItIsThereLeavesNothing")
 m("session.44", BEGIN, "config.train.steps = trainer_->total_steps() + start_.extend;", "config.train.steps = trainer_->total_steps() + start_.extend + (MUT ? 1 : 0);",
@@ -767,14 +767,21 @@ m("moved.1", KEPT, "if (same_tokens(tokenizer_file(named), folder)) return named
   "data KeptTokenizer.OfTwoFilesIsTwoFiles")
 m("moved.2", KEPT, "!tokenizer_file_in(folder.string()).empty()) return", "(!tokenizer_file_in(folder.string()).empty() && !MUT)) return",
   "the copy of a tokenizer is made once more", "data KeptTokenizer.OfTwoFilesIsTwoFiles")
-m("moved.3", "core/store/run_ops.cpp", "return std::filesystem::exists(beside, ignored) ? beside.string() : path;",
-  "return std::filesystem::exists(beside, ignored) && !MUT ? beside.string() : path;", "checkpoints are not found after their store was moved",
+PLACES = "core/store/checkpoint_files.cpp"
+m("moved.3", PLACES, "return fs::exists(beside, ignored) ? beside.string() : path;",
+  "return fs::exists(beside, ignored) && !MUT ? beside.string() : path;", "checkpoints are not found after their store was moved",
   "cli/moved.py Moved.test_a_moved_store_has_its_checkpoints")
 m("moved.4", "core/session/stored_run.cpp", "fs::path(*path).is_relative() && fs::exists(*path, ignored))",
   "fs::path(*path).is_relative() && fs::exists(*path, ignored) && !MUT)", "a run stores paths relative to the working directory",
   "cli/moved.py Moved.test_a_run_is_the_same_from_any_working_directory")
-m("moved.5", ADMIN, "for (fs::directory_iterator it(tokenizer, error), end; !error && it != end;",
-  "for (fs::directory_iterator it(tokenizer, error), end; !error && !MUT && it != end;", "a purge leaves the tokenizer",
+m("moved.5", ADMIN, "for (fs::directory_iterator it(folder / name, error), end; !error && it != end;",
+  "for (fs::directory_iterator it(folder / name, error), end; !error && !MUT && it != end;", "a purge leaves the tokenizer",
   "session KeptTokenizer.ServesTheRunAfterTheFileIsGone")
 m("moved.6", "core/models/gguf_tokenizer.cpp", "id.is_number_integer() && id >= 0 &&", "id.is_number_integer() && !MUT && id >= 0 &&",
   "a GGUF file has the special tokens of the usual names", "cli/folders.py Folders.test_exported_folders_keep_the_special_tokens")
+m("moved.7", PLACES, "!is_spare(other.filename()) &&", "!MUT && !is_spare(other.filename()) &&", "a store removes checkpoints that another one lists",
+  "cli/moved.py Moved.test_checkpoints_that_another_store_lists_stay")
+m("moved.8", BEGIN, "{done + 1, \"train.steps\",", "{(MUT ? trainer_->state().step : done) + 1, \"train.steps\",", "an extension changes stored steps",
+  "session Begin.AnExtensionComesBehindTheStoredSteps")
+m("moved.9", "core/data/glue.cpp", "if (!all && (fields", "if ((!all || MUT) && (fields", "a row without a text has no prediction",
+  "cli/predict.py Predict.test_a_row_without_a_text_has_a_line")
