@@ -33,8 +33,12 @@ bool is_store(const fs::path& path) {
   return std::memcmp(head.data(), "SQLite format 3", 16) == 0 && id == kApplicationId;
 }
 
-// What a migration leaves as a precaution, and an import that was killed.
-bool is_spare(const std::string& name) { return name.find("-backup") != std::string::npos || name.find(".import-") != std::string::npos; }
+// A file next to a store, what a migration leaves as a precaution, or an import that was killed.
+bool is_no_store(const std::string& name) {
+  for (const char* ending : {"-wal", "-shm", "-journal", "-writers"})
+    if (name.ends_with(ending)) return true;
+  return name.find("-backup") != std::string::npos || name.find(".import-") != std::string::npos;
+}
 
 bool lists(const std::string& store, const std::string& run) {
   try {
@@ -77,9 +81,10 @@ std::string lister_of(const std::string& store, const std::string& run, const st
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       std::error_code ignored;
       const fs::path& other = it->path();
-      if (it->is_regular_file(ignored) && !is_spare(other.filename()) && is_store(other) && !fs::equivalent(other, store, ignored) &&
-          lists(other.string(), run))
-        return other.string();
+      // The store itself and the files next to it must not be opened, not even to read a header: closing one takes the locks from whoever
+      // has it open in this process (sqlite.org/howtocorrupt.html, 2.2).
+      if (!it->is_regular_file(ignored) || fs::equivalent(other, store, ignored) || is_no_store(other.filename())) continue;
+      if (is_store(other) && lists(other.string(), run)) return other.string();
     }
   return "";
 }

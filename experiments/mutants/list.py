@@ -779,7 +779,7 @@ m("moved.5", ADMIN, "for (fs::directory_iterator it(folder / name, error), end; 
   "session KeptTokenizer.ServesTheRunAfterTheFileIsGone")
 m("moved.6", "core/models/gguf_tokenizer.cpp", "id.is_number_integer() && id >= 0 &&", "id.is_number_integer() && !MUT && id >= 0 &&",
   "a GGUF file has the special tokens of the usual names", "cli/folders.py Folders.test_exported_folders_keep_the_special_tokens")
-m("moved.7", PLACES, "!is_spare(other.filename()) &&", "!MUT && !is_spare(other.filename()) &&", "a store removes checkpoints that another one lists",
+m("moved.7", PLACES, "if (is_store(other) && lists", "if (!MUT && is_store(other) && lists", "a store removes checkpoints that another one lists",
   "cli/moved.py Moved.test_checkpoints_that_another_store_lists_stay")
 m("moved.8", BEGIN, "{done + 1, \"train.steps\",", "{(MUT ? trainer_->state().step : done) + 1, \"train.steps\",", "an extension changes stored steps",
   "session Begin.AnExtensionComesBehindTheStoredSteps")
