@@ -174,8 +174,9 @@ void add_config(Verb& program, Context& context) {
   init.does([&context, options] {
     check_stdout(context, options->output);
     std::error_code ignored;
-    if (std::filesystem::is_regular_file(options->output, ignored))  // the one that was written before has the user's settings by now
-      throw Error(ErrorCode::usage, options->output + " is there already", "settings in it would be lost", "name another file, or remove this one");
+    if (std::filesystem::is_regular_file(options->output, ignored))
+      throw Error(ErrorCode::usage, options->output + " already exists", "settings in it would be lost",
+                  "name another file, or remove this one");
     const std::string text = config_to_json(load_config(options->name, {})).dump(2) + "\n";
     OutputFile file(options->output);
     file.stream() << text;

@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "app/cli/cli.h"
-#include "core/session/version.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/comm/mpi.h"
@@ -11,6 +10,7 @@
 #include "core/data/parquet.h"
 #include "core/ops/device.h"
 #include "core/ops/device_link.h"
+#include "core/session/version.h"
 
 namespace comera::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include "app/cli/cli.h"
 #include "app/cli/help.h"
 #include "app/cli/processes.h"
-#include "core/session/version.h"
 #include "core/base/paths.h"
+#include "core/session/version.h"
 #include "core/store/schema.h"
 
 namespace comera::cli {

@@ -17,7 +17,7 @@ ModelPath model_file(const Context& context, const std::string& model, int64_t s
     std::string steps;
     for (const auto& [at, path] : run.checkpoints) steps += (steps.empty() ? "" : ", ") + std::to_string(at);
     throw Error(ErrorCode::not_found, "run " + run.id + " has no checkpoint" + (step >= 0 ? " at step " + std::to_string(step) : ""),
-                steps.empty() ? "its store lists no checkpoint file that is there" : "its checkpoints are at steps: " + steps,
+                steps.empty() ? "its store lists no checkpoint that still exists" : "its checkpoints are at steps: " + steps,
                 steps.empty() && run.status != "running" ? "train it again, or use the store that it was trained in" : "");
   }
   return {found->second, run.id, run.config.data};

@@ -1,10 +1,10 @@
 #include "app/cli/processes.h"
 
 #include "app/cli/follow.h"
-#include "core/session/version.h"
 #include "core/comm/mpi.h"
 #include "core/session/remote_session.h"
 #include "core/session/session_socket.h"
+#include "core/session/version.h"
 #include "core/session/with_others.h"
 
 namespace comera::cli {

@@ -13,10 +13,10 @@
 #include "app/cli/folder.h"
 #include "app/cli/follow.h"
 #include "app/cli/processes.h"
-#include "core/session/version.h"
 #include "core/base/paths.h"
 #include "core/base/remove_later.h"
 #include "core/config/metrics.h"
+#include "core/session/version.h"
 #include "core/session/with_others.h"
 
 namespace comera::cli {
@@ -295,7 +295,8 @@ void add_train(Verb& program, Context& context) {
 
   Verb resume_verb = program.verb("resume", "continue a stopped run, bit for bit as if it had not stopped");
   resume_verb.option("run", options->run, "run id, its beginning, or name").required();
-  resume_verb.option("--from-step", options->at_step, "from the checkpoint at or before this step; later steps are kept as a separate run").not_negative();
+  resume_verb.option("--from-step", options->at_step, "from the checkpoint at or before this step; later steps are kept as a separate run")
+      .not_negative();
   resume_verb.option("--extend", options->extend, "additional steps").positive();
   shared(resume_verb);
   does(resume_verb, resume);

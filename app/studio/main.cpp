@@ -22,9 +22,9 @@
 #include "app/studio/preferences.h"
 #include "app/studio/whole_file.h"
 #include "app/studio/window.h"
-#include "core/session/version.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
+#include "core/session/version.h"
 #include "core/store/process.h"
 
 namespace comera::studio {

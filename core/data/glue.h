@@ -26,7 +26,7 @@ class GlueDataset final : public Dataset {
     int64_t classes = 0;  // 0 = the names' count, else the largest label in the file + 1
     ColumnNames columns = {};
     std::vector<std::string> label_names = {};  // of the training file, where no labels.txt names the classes
-    bool labels = true;                         // false: labels are not read, and a row with an empty text or the label "-" is one, too
+    bool labels = true;                         // false: labels are not read, and a row with an empty text or the label "-" counts
     bool masked = false;  // rows for a masked language model: labels are a token's (describe_texts), and those of the file are not read
     std::function<void(double)> progress = {};  // of a Parquet file that is read for the first time (text_file.h)
   };

@@ -14,7 +14,7 @@ namespace {
 
 bool two_files(const fs::path& tokenizer) { return tokenizer.filename() == "vocab.json" || tokenizer.filename() == "merges.txt"; }
 
-// Of a tokenizer, those that its tokens depend on: as they are called in its folder, and in a copy.
+// Files that the tokens depend on: their names in the tokenizer's folder, and in a copy.
 std::vector<std::pair<std::string, std::string>> own_files(const fs::path& tokenizer) {
   if (two_files(tokenizer)) return {{"vocab.json", "vocab.json"}, {"merges.txt", "merges.txt"}};
   return {{tokenizer.filename().string(), tokenizer.extension() == ".json" ? "tokenizer.json" : "vocab.txt"}};

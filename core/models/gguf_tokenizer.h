@@ -37,9 +37,9 @@ struct GgufMetadata {
 };
 
 // The tokens, kinds of tokens, merges or scores of a tokenizer.json: that of LLaMA 2 (BPE over characters, bytes for unknown ones) becomes
-// "llama", whose scores are the order of merges; one over bytes becomes "gpt2". Tokens that are missing up to `vocab` are filled up. Special
-// tokens have the ids of `ids`, as config.json names them (bos_token_id; of several the first), and where it has none those of LLaMA's and
-// GPT-2's names. Throws Error(config) for a tokenizer of another form, or with more tokens than the model.
+// "llama", whose scores are the order of merges; one over bytes becomes "gpt2". Tokens that are missing up to `vocab` are filled up.
+// Special tokens have the ids of `ids`, as config.json names them (bos_token_id; of several the first), and where it has none those of
+// LLaMA's and GPT-2's names. Throws Error(config) for a tokenizer of another form, or with more tokens than the model.
 void put_tokenizer(const std::string& path, int64_t vocab, const Json& ids, GgufMetadata& to);
 
 }  // namespace comera

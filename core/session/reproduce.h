@@ -9,7 +9,7 @@ namespace comera {
 
 class RunReader;
 
-// The program that computes a step, and what with. "" = a run of an earlier version does not tell.
+// What computes a step: the program's version, the device, the BLAS. "" = not stored, as by earlier versions.
 struct ComputedWith {
   std::string program, device, blas;
 };

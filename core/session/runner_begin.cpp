@@ -193,7 +193,7 @@ void Runner::use_run(const std::string& id, bool stored) {
   checkpoint_folder_ = given.empty() ? checkpoint_folder(start_.store, id, shares_checkpoints_) : (fs::absolute(given) / id).string();
 }
 
-// A checkpoint to the run that has what came after it.
+// Gives a checkpoint to the run that keeps the later steps.
 void Runner::hand_over(const std::string& checkpoint, const std::string& to_run, bool own) {
   const fs::path to = moved_checkpoint(checkpoint, run_id_, to_run);
   std::error_code error;
@@ -212,7 +212,7 @@ bool Runner::is_own(const std::string& checkpoint) const {
   return !shares_checkpoints_ || fs::path(checkpoint).parent_path() == checkpoint_folder_;
 }
 
-// A copy for the time when its file is gone; a run without one trains all the same.
+// Copies the tokenizer, whose file may be removed later. A run trains without a copy, too.
 void Runner::keep_tokenizer(const std::string& checkpoints) {
   const std::string why = comera::keep_tokenizer(trainer_->config().data.vocab, checkpoints);
   if (!why.empty())
@@ -264,7 +264,7 @@ void Runner::rebuild(const StoredRun& source, int64_t step, bool alone) {
   recorder_.mute(false);
 }
 
-// Where the data of a run are that have moved since it was trained: data.set and data.vocab among what was set. They must be the same data.
+// Takes data.set and data.vocab from the settings given now: the data have moved since the run was trained. They must be the same data.
 void Runner::use_moved_data(StoredRun& source) const {
   for (const std::string& set : start_.sets) {
     const ScheduledChange change = parse_change(set, 0);
@@ -336,17 +336,19 @@ void Runner::check_goes_on(const StoredRun& source) const {
   const auto given = given_changes(trainer_->state().step + 1);
   const auto sets = [&](const char* path) { return std::ranges::any_of(given, [&](const auto& change) { return change.path == path; }); };
   if (start_.extend > 0 && sets("train.steps"))
-    throw Error(ErrorCode::usage, "run " + source.id + " cannot be extended", "train.steps is given as well", "give one of both");
+    throw Error(ErrorCode::usage, "run " + source.id + " cannot be extended", "train.steps is given as well", "give one of the two");
   if (start_.extend > 0 && !sets("train.patience") && train.patience > 0 && trainer_->state().worse >= train.patience)
     throw Error(ErrorCode::usage, "run " + source.id + " cannot be extended as it is", stopped_early(trainer_->state()),
                 "add --set train.patience=0, or a larger one");
 }
 
-// More steps than were planned at last, from the step behind `done` on: those until then come out as they did.
+// Adds steps to the number that was planned last. The change is made after step `done`, so the steps up to it come out as they did.
 void Runner::extend(int64_t done) {
-  int64_t total = trainer_->total_steps();
+  RunConfig planned = trainer_->config();
+  planned.train.steps = trainer_->total_steps();
   for (const ScheduledChange& change : scheduled_)
-    if (change.path == "train.steps") total = std::stoll(change.value);
+    if (change.path == "train.steps") set_config(planned, {change.path + "=" + change.value});
+  const int64_t total = planned.train.steps;
   start_.changes.insert(start_.changes.begin(), {done + 1, "train.steps", std::to_string(total + start_.extend)});
 }
 
@@ -382,7 +384,8 @@ std::string Runner::set_aside(int64_t from) {
   const std::string id = writer.spare_id();
   RunConfig config = trainer_->config();
   config.name += "-" + std::string(kReplaced);
-  StartEvent first_of_it = first_event(run_id_, from);  // but its steps were computed by another program
+  StartEvent first_of_it = first_event(run_id_, from);
+  // The program that computed the later steps, which need not be this one.
   const ComputedWith with = computed_with(RunReader(start_.store), run_id_, from + 1);
   first_of_it.program = with.program, first_of_it.device = with.device, first_of_it.blas = with.blas;
   ReplacedCourse course{from, record_of(config, run_id_, from), json_of(first_of_it).dump(), {}};

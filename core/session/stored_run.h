@@ -55,7 +55,7 @@ struct RunData {
 };
 // Where the data of a config are: its training file.
 DataSpec data_spec(const RunConfig& config);
-// Files that a config names relative to the working directory get absolute paths, so that a run is the same from any other.
+// Makes paths in a config absolute that are relative to the working directory, so that a run can be used from another one.
 void make_paths_absolute(RunConfig& config);
 // Throws Error(config) where the texts of a model of another program would be read without its tokenizer: none is named, and it has far
 // more tokens than the vocabulary that is used then, or bytes.

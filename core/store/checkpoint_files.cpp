@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kFolder = "checkpoints/";
 
-// Where the part of a path behind its folder `checkpoints` begins; npos = it has none.
+// Where the part of a path after its folder `checkpoints` begins; npos: it has no such folder.
 size_t inside_checkpoints(const std::string& path) {
   if (const size_t at = path.rfind("/" + std::string(kFolder)); at != std::string::npos) return at + 1 + kFolder.size();
   return path.starts_with(kFolder) ? kFolder.size() : std::string::npos;

@@ -194,7 +194,7 @@ class Json(CliTest):
         # What `init` writes is the whole config and may be trained.
         path = self.folder / "full.json"
         self.assertEqual(self.ok_json("config", "init", "demo", "-o", path)["file"], str(path))
-        self.fails(2, "config", "init", "mlp-fashion", "-o", path, match="is there already")
+        self.fails(2, "config", "init", "mlp-fashion", "-o", path, match="already exists")
         self.assertEqual(json.loads(path.read_text()), self.ok_json("config", "show", "demo")["config"])
         self.assertEqual(self.ok("config", "init", "demo", "-o", "-").out, path.read_text())
         self.ok("config", "validate", path)

@@ -151,7 +151,7 @@ TEST(Begin, AnExtensionComesBehindTheStoredSteps) {
     start.config.train.schedule = "linear";
     start.config.train.checkpoint_every = until_edit ? 25 : 0;
     if (until_edit) {
-      start.changes = {parse_change("train.steps=40", 27)};
+      start.changes = {parse_change("train.steps=4e1", 27)};
       train_to(start, 30);  // its last checkpoint is that of step 25
     } else {
       ASSERT_EQ(end_of(start)->phase, Phase::finished);

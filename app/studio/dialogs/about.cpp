@@ -10,9 +10,9 @@
 #include "app/studio/dialogs.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
-#include "core/session/version.h"
 #include "core/config/config.h"
 #include "core/ops/device.h"
+#include "core/session/version.h"
 #include "core/train/forecast.h"
 
 // The text of LICENSE; see cmake/window.cmake.
