@@ -39,8 +39,10 @@ struct Column {
     }
     if (values.size() <= kMostGuessedClasses || values.contains(cell)) ++values[cell];
   }
-  bool may_be_label() const {
-    return !has_gaps && longest <= kLongestLabel && values.size() >= 2 && values.size() <= kMostGuessedClasses &&
+  // `usual`: by its name it is one, so that empty cells are mistakes in it.
+  bool may_be_label(bool usual) const {
+    const size_t classes = values.size() - (has_gaps ? 1 : 0);
+    return (!has_gaps || usual) && longest <= kLongestLabel && classes >= 2 && values.size() <= kMostGuessedClasses &&
            rows >= kRowsOfAClass * values.size();
   }
 };
@@ -88,7 +90,7 @@ ColumnNames TextLayout::guess(const std::string& name, std::string_view bytes) {
     return usual != is_usual_label(layout.names_[b]) ? usual : columns[a].values.size() < columns[b].values.size();
   };
   for (size_t i = 0; i < columns.size(); ++i)
-    if (!named(i) && columns[i].may_be_label() && (!label || better_label(i, *label))) label = i;
+    if (!named(i) && columns[i].may_be_label(is_usual_label(layout.names_[i])) && (!label || better_label(i, *label))) label = i;
   if (found.label.empty() && label) found.label = layout.names_[*label];
   if (!found.first.empty()) return found;
   for (size_t i = 0; i < columns.size(); ++i)

@@ -91,14 +91,16 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined, b
     int32_t label = -1;
     if (info_.labelled) {
       label = labels.number_of(fields.label, why);
-      if (label < 0) file_.bad_line(offset, "bad label", why, "correct the label, or set the number of classes");
+      if (label < 0)
+        file_.bad_line(offset, "bad label", why,
+                       fields.label.empty() ? "write a label, or remove the row" : "correct the label, or set the number of classes");
     }
     offsets_.push_back(static_cast<int64_t>(offset));
     labels_.push_back(label);
   }
-  if (const std::vector<int32_t> order = labels.order(); !order.empty())
-    for (int32_t& label : labels_)
-      if (label >= 0) label = order[static_cast<size_t>(label)];
+  const std::vector<int32_t> order = labels.order();
+  for (int32_t& label : labels_)
+    if (label >= 0) label = order[static_cast<size_t>(label)];
   if (line < joined.size())
     throw Error(ErrorCode::config, labels_path(file_.path()) + " does not fit " + file_.path(),
                 "it has " + std::to_string(joined.size()) + " labels for " + std::to_string(line) + " rows", "get both files again");

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -29,68 +31,70 @@ std::string quoted(std::string_view text) {
   return out;
 }
 
+bool has_sign(std::string_view text) { return text.starts_with('-') || text.starts_with('+'); }
+
+std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t number = 0;
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 }  // namespace
 
 Labels::Labels(std::vector<std::string> names, int64_t classes, bool glue)
-    : own_names_(std::move(names)), fixed_classes_(classes), glue_(glue) {}
+    : own_names_(std::move(names)),
+      fixed_classes_(classes),
+      glue_(glue),
+      own_are_numbers_(!own_names_.empty() &&
+                       std::ranges::all_of(own_names_, [](const std::string& name) { return whole_number(name).has_value(); })) {}
 
-int32_t Labels::from_name(std::string_view text, std::string& why) {
-  if (!own_names_.empty()) {
-    const int32_t own = index_of(own_names_, text);
-    if (own < 0) why = "the label is " + quoted(text) + ", neither in the training data nor in labels.txt";
-    return own;
-  }
-  const auto known = learned_.find(text);
-  if (known != learned_.end()) return known->second;
-  if (text.empty() || learned_.size() == kMostNames) {
-    why = text.empty() ? "the label is empty" : "the column has more than " + std::to_string(kMostNames) + " different labels";
+int32_t Labels::number_of(std::string_view text, std::string& why) {
+  const auto refused = [&](const std::string& because) {
+    why = "the label is " + (text.empty() ? "empty" : quoted(text) + because);
+    return -1;
+  };
+  if (const auto known = learned_.find(text); known != learned_.end()) return known->second;
+  if (text.empty()) return refused("");
+  const std::optional<int64_t> number = own_are_numbers_ ? std::nullopt : whole_number(text);
+  (!number ? words_ : has_sign(text) ? signed_numbers_ : numbers_) = true;
+  if (words_ && (numbers_ || signed_numbers_)) return refused(std::string(", but other lines have ") + (number ? "names" : "numbers"));
+  const bool named = words_ || signed_numbers_;
+  if (named && !own_names_.empty() && index_of(own_names_, text) < 0) return refused(", neither in the training data nor in labels.txt");
+  const int64_t bound = fixed_classes_ > 0 ? fixed_classes_ : !own_names_.empty() ? static_cast<int64_t>(own_names_.size()) : kMostClasses;
+  if (!named && *number >= bound) return refused(", outside 0.." + std::to_string(bound - 1));
+  if (named && learned_.size() >= kMostNames) {
+    why = "the column has more than " + std::to_string(kMostNames) + " different labels";
     return -1;
   }
   return learned_.emplace(text, static_cast<int32_t>(learned_.size())).first->second;
 }
 
-int32_t Labels::number_of(std::string_view text, std::string& why) {
-  int64_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  (is_number ? numbers_ : words_) = true;
-  if (numbers_ && words_) {
-    why = "the label is " + quoted(text) + ", but other lines have " + (is_number ? "names" : "numbers");
-    return -1;
-  }
-  if (!is_number) {
-    number = from_name(text, why);
-    if (number < 0) return -1;
-  }
-  const int64_t bound = fixed_classes_ > 0 ? fixed_classes_ : !own_names_.empty() ? static_cast<int64_t>(own_names_.size()) : kMostClasses;
-  if (number < 0 || number >= bound) {
-    why = "the label is " + quoted(text) + ", outside 0.." + std::to_string(bound - 1);
-    return -1;
-  }
-  largest_ = std::max(largest_, number);
-  return static_cast<int32_t>(number);
-}
-
 std::vector<std::string> Labels::learned_names() const {
+  if (!words_ && !signed_numbers_) return {};
   for (const auto& names : {kMnli, kQnli})
-    if (glue_ && !learned_.empty() && (fixed_classes_ == 0 || fixed_classes_ >= static_cast<int64_t>(names.size())) &&
+    if (glue_ && (fixed_classes_ == 0 || fixed_classes_ >= static_cast<int64_t>(names.size())) &&
         std::ranges::all_of(learned_, [&](const auto& one) { return index_of(names, one.first) >= 0; }))
       return names;
-  std::vector<std::string> alphabetical;
-  for (const auto& [name, number] : learned_) alphabetical.push_back(name);
-  return alphabetical;
+  std::vector<std::string> names;
+  for (const auto& [name, number] : learned_) names.push_back(name);
+  if (signed_numbers_) std::ranges::sort(names, {}, [](const std::string& name) { return std::pair(whole_number(name), name); });
+  return names;
 }
 
 std::vector<int32_t> Labels::order() const {
-  const std::vector<std::string> names = learned_names();
+  const LabelTexts kind = texts();
+  const std::vector<std::string> names = own_names_.empty() ? learned_names() : own_names_;
   std::vector<int32_t> order(learned_.size());
-  for (const auto& [name, number] : learned_) order[static_cast<size_t>(number)] = index_of(names, name);
+  for (const auto& [name, number] : learned_)
+    order[static_cast<size_t>(number)] = kind == LabelTexts::numbers ? static_cast<int32_t>(*whole_number(name)) : index_of(names, name);
   return order;
 }
 
 LabelTexts Labels::texts() const {
-  if (numbers_) return LabelTexts::numbers;
-  if (!words_) return LabelTexts::none;
+  if (numbers_ && !signed_numbers_) return LabelTexts::numbers;
+  if (!words_ && !signed_numbers_) return LabelTexts::none;
   const std::vector<std::string> names = learned_names();
   return !own_names_.empty() || names == kMnli || names == kQnli ? LabelTexts::known_names : LabelTexts::learned_names;
 }
@@ -98,7 +102,9 @@ LabelTexts Labels::texts() const {
 int64_t Labels::classes() const {
   if (fixed_classes_ > 0) return fixed_classes_;
   const auto names_known = static_cast<int64_t>(names().size());
-  return names_known > 0 ? names_known : largest_ + 1;
+  if (names_known > 0) return names_known;
+  const std::vector<int32_t> numbers = order();
+  return numbers.empty() ? 0 : *std::ranges::max_element(numbers) + 1;
 }
 
 std::vector<std::string> Labels::names() const {

@@ -11,7 +11,8 @@
 
 namespace comera {
 
-// Learns from the labels it is shown whether a file has numbers or names. Thread: its owner's.
+// Learns from the labels it is shown whether a file has class numbers (0, 1, ...), names, or numbers with a sign (-1, 0, 1), which are
+// names, too. Thread: its owner's.
 class Labels {
  public:
   // `names`: the set's own class names by number (labels.txt, or of the training file), or empty: then names become classes, up to 1,000.
@@ -19,12 +20,11 @@ class Labels {
   // neutral 1, contradiction 2) or QNLI's (entailment 0, not_entailment 1), they have these numbers.
   Labels(std::vector<std::string> names, int64_t classes, bool glue = false);
 
-  // Class number of a label text. Numbers are taken as they are; names are looked up in the set's names, or learned. On a text that cannot
-  // be a label returns -1 and sets `why` (one line).
+  // Number of a label text, for order(). On a text that cannot be a label returns -1 and sets `why` (one line).
   int32_t number_of(std::string_view text, std::string& why);
 
-  // After all labels: the class of each number that number_of() gave, where names were learned: GLUE's, else in alphabetical order. Else
-  // empty.
+  // After all labels: the class of each number that number_of() gave. Class numbers are taken as they are. Names are looked up in the set's
+  // own, or have GLUE's order, or are in alphabetical order; numbers with a sign are in ascending order.
   std::vector<int32_t> order() const;
   // Number of classes, and names where they are known.
   int64_t classes() const;
@@ -32,14 +32,12 @@ class Labels {
   LabelTexts texts() const;
 
  private:
-  int32_t from_name(std::string_view text, std::string& why);
   std::vector<std::string> learned_names() const;  // by class
   const std::vector<std::string> own_names_;
   const int64_t fixed_classes_;
-  const bool glue_;
-  std::map<std::string, int32_t, std::less<>> learned_;  // by name: in order of appearance
-  bool numbers_ = false, words_ = false;                 // what was seen so far
-  int64_t largest_ = -1;
+  const bool glue_, own_are_numbers_;
+  std::map<std::string, int32_t, std::less<>> learned_;            // by text: in order of appearance
+  bool numbers_ = false, signed_numbers_ = false, words_ = false;  // what was seen so far
 };
 
 // Output i of a model is class i of its training data. Throws Error(config) where a class of the data has another number in the model, so

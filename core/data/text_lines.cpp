@@ -30,11 +30,11 @@ size_t end_of_record(std::string_view bytes, size_t offset, char separator) {
   return std::string_view::npos;
 }
 
-// The text of a JSON string, whole number or truth value; false for anything else.
+// The text of a JSON string, number or truth value; false for anything else.
 bool text_of(const Json& value, std::string& out) {
   if (value.is_string())
     out = value.get<std::string>();
-  else if (value.is_number_integer() || value.is_boolean())
+  else if (value.is_number() || value.is_boolean())
     out = value.dump();
   else
     return false;
@@ -162,7 +162,7 @@ bool TextLayout::parse_json_line(std::string_view line, TextFields& out, std::st
   const auto take = [&](const std::string& key, std::string& to) {
     const auto found = row.find(key);
     if (found != row.end() && text_of(*found, to)) return true;
-    why = found == row.end() ? "it has no key \"" + key + "\"" : "\"" + key + "\" is neither a text nor a whole number";
+    why = found == row.end() ? "it has no key \"" + key + "\"" : "\"" + key + "\" is neither a text nor a number";
     return false;
   };
   out.second.clear();

@@ -51,6 +51,8 @@ TEST(ColumnGuess, WhatIsNotThereStaysEmpty) {
   std::string gaps = "text,mark\n";
   for (int i = 0; i < 30; ++i) gaps += "some words," + std::string(i % 3 == 0 ? "" : i % 3 == 1 ? "p" : "q") + "\n";
   EXPECT_EQ(guess("a.csv", gaps), (ColumnNames{"text", "", ""})) << "rows without a label";
+  gaps.replace(0, 9, "text,topic");
+  EXPECT_EQ(guess("a.csv", gaps).label, "topic") << "a label by its name: an empty one is told as a mistake later";
   EXPECT_EQ(guess("a.csv", table(',', "name,mood,body,size") + "a broken row\n\"no end").first, "body");
   EXPECT_THROW(guess("a.csv", std::string("a\0b", 3)), Error);
   EXPECT_EQ(guess("a.csv", "text,label,,\nsome words,1,,\n").first, "text") << "columns without a name";

@@ -30,6 +30,12 @@ Columns row_of(const Dataset& set, int64_t row, int64_t length = 128) {
   return out;
 }
 
+std::vector<int32_t> labels_of(const Dataset& set) {
+  std::vector<int32_t> labels;
+  for (int64_t row = 0; row < set.info().rows; ++row) labels.push_back(row_of(set, row).ints.at("labels").at(0));
+  return labels;
+}
+
 TEST(Glue, MnliTsv) {
   const Folder folder;
   const GlueDataset set(
@@ -96,6 +102,31 @@ TEST(Glue, NamesBecomeClasses) {
   EXPECT_EQ(names_of(good + bad), (std::vector<std::string>{"bad", "good"}));
   EXPECT_EQ(names_of(entailment), (std::vector<std::string>{"entailment", "neutral", "contradiction"})) << "MNLI's";
   EXPECT_EQ(names_of(entailment + good), (std::vector<std::string>{"entailment", "good"}));
+}
+
+TEST(Glue, NumbersWithASignAreNamesInAscendingOrder) {
+  const Folder folder;
+  const std::string path = folder.write("t.csv", "sentence,label\na,1\nb,-2\nc,+10\nd,0\ne,-1\nf,1\n");
+  const GlueDataset set(path, tokenizer());
+  EXPECT_EQ(set.info().label_names, (std::vector<std::string>{"-2", "-1", "0", "1", "+10"}));
+  EXPECT_EQ(labels_of(set), (std::vector<int32_t>{3, 0, 4, 2, 1, 3}));
+  EXPECT_EQ(set.info().label_texts, LabelTexts::learned_names);
+  // Other files have the classes of these names, also where they show no sign.
+  const std::string dev = folder.write("dev.csv", "sentence,label\na,1\nb,0\n");
+  const GlueDataset other(dev, tokenizer(), {.label_names = set.info().label_names});
+  EXPECT_EQ(labels_of(other), (std::vector<int32_t>{3, 2}));
+  EXPECT_EQ(other.info().classes, 5);
+  const std::string strange = folder.write("strange.csv", "sentence,label\na,3\n");
+  expect_told(caught([&] { GlueDataset set2(strange, tokenizer(), {.label_names = set.info().label_names}); }), ErrorCode::config,
+              "strange.csv:2: bad label", "neither in the training data");
+}
+
+TEST(Glue, FractionsAreNames) {
+  const Folder folder;
+  const GlueDataset set(folder.write("t.jsonl", "{\"sentence\": \"a\", \"label\": 1.0}\n{\"sentence\": \"b\", \"label\": 0.0}\n"),
+                        tokenizer());
+  EXPECT_EQ(set.info().label_names, (std::vector<std::string>{"0.0", "1.0"}));
+  EXPECT_EQ(labels_of(set), (std::vector<int32_t>{1, 0}));
 }
 
 TEST(Classes, HaveTheNumbersOfTheModel) {
@@ -315,7 +346,7 @@ const std::vector<Bad> kBad = {
     {"many.tsv", kHead + "x\ty\t1\n", "many.tsv:2: not a row", "3 columns"},
     {"cut.tsv", kHead + "x\t1\ny", "cut.tsv:3: not a row", "1 columns"},
     {"mixed.tsv", kHead + "x\t1\nx\tneutral\n", "mixed.tsv:3: bad label", "other lines have numbers"},
-    {"minus.tsv", kHead + "x\t-1\n", "minus.tsv:2: bad label", "outside"},
+    {"sign.tsv", kHead + "x\t-1\ny\tneutral\n", "sign.tsv:3: bad label", "other lines have numbers"},
     {"huge.tsv", kHead + "x\t4000000000\n", "huge.tsv:2: bad label", "outside"},
     {"range.tsv", kHead + "x\t1\ny\t2\n", "range.tsv:3: bad label", "outside 0..1", 2},
     {"nolabel.tsv", kHead + "x\t\n", "nolabel.tsv:2: bad label", "the label is empty"},
