@@ -86,6 +86,7 @@ std::string store_to_read(const Context& context);
 struct ModelPath {
   std::string path, name;               // of what is made of it: the id of the run, or the file's name without its ending
   std::optional<DataConfig> data = {};  // of a run: where its data are now
+  std::string data_fingerprint = {};    // of a run: of the rows that it was trained on
 };
 // The checkpoint of a run, the last one or that of a step (-1: the last), or the file itself. Throws Error(not_found).
 ModelPath model_file(const Context& context, const std::string& model, int64_t step);

@@ -8,6 +8,7 @@
 #include "core/base/paths.h"
 #include "core/config/tasks.h"
 #include "core/data/datasets.h"
+#include "core/data/first_rows.h"
 #include "core/data/holdout.h"
 #include "core/data/labels.h"
 #include "core/ops/device.h"
@@ -26,18 +27,26 @@ struct Loaded {
   std::unique_ptr<InputFile> input;  // must outlive `data`
   std::unique_ptr<Device> device;
   std::unique_ptr<Scorer> scorer;
-  std::unique_ptr<Dataset> data;
+  std::shared_ptr<const Dataset> data;
 };
 
 // Of a run whose data have no splits: the rows that it held out for validation, or those that it was trained on.
-std::unique_ptr<Dataset> part_of_run(std::unique_ptr<Dataset> data, double holdout, const std::string& split) {
+std::shared_ptr<const Dataset> part_of_run(const std::shared_ptr<const Dataset>& data, const DataConfig& config, const std::string& split,
+                                           const std::string& trained_on) {
+  const double holdout = config.holdout;
   const bool dev = split == "dev";
   if ((!dev && split != "train") || (dev && holdout == 0))
     throw Error(ErrorCode::usage, "the data of the run have no split '" + split + "'",
                 holdout > 0 ? "they are one file, of which every " + std::to_string(std::llround(1 / holdout)) + "th row is held out as dev"
                             : "the run was trained on every row",
                 dev ? "name other data with --data, or use --split train" : "use --split dev or --split train");
-  return holdout > 0 ? std::make_unique<Holdout>(std::move(data), holdout, dev) : std::move(data);
+  const auto part = [&](bool held_out) { return std::make_shared<Holdout>(data, holdout, held_out); };
+  const std::shared_ptr<const Dataset> training = holdout > 0 ? part(false) : data;
+  if (!trained_on.empty() && FirstRows(training, config.train_rows).info().fingerprint != trained_on)
+    throw Error(ErrorCode::config, "the data of the run have changed since it was trained",
+                "other rows of " + config.set + " would be held out, and the run may have been trained on them",
+                "put the file back as it was, or evaluate on all rows of a file with --data FILE");
+  return dev ? part(true) : training;
 }
 
 // Class names by number: those in the checkpoint, or else those of the training data, where these still exist.
@@ -89,7 +98,7 @@ Loaded load(const Context& context, const EvalOptions& options, bool needs_label
     throw Error(ErrorCode::config, "the model's classes have no names", "the labels of " + info.name + " are names",
                 "write labels.txt next to the data file with the model's classes, one name a line, in its order");
   if (needs_labels && options.data.empty() && is_whole(spec))
-    loaded.data = part_of_run(std::move(loaded.data), config.data.holdout, options.split);
+    loaded.data = part_of_run(loaded.data, config.data, options.split, options.vocab.empty() ? model.data_fingerprint : "");
   return loaded;
 }
 

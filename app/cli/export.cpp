@@ -95,14 +95,14 @@ int export_text_model(const Context& context, const ExportOptions& options) {
   if (std::find(types.begin(), types.end(), options.dtype) == types.end())
     throw Error(ErrorCode::usage, "--dtype " + options.dtype + " is not one of --to " + options.to,
                 "types are " + types[0] + ", " + types[1] + " and " + types[2], "");
-  const auto [file, stem, data] = model_file(context, options.run, options.step);
+  const ModelPath model = model_file(context, options.run, options.step);
   if (options.output.empty() || options.output == "-")
     throw Error(ErrorCode::usage, std::string("no output ") + (file_is_one ? "file" : "folder") + " was given",
-                file_is_one ? "a model goes to a file" : "such a model is a folder", "add -o " + stem + (file_is_one ? ".gguf" : ""));
-  if (file_is_one) return tell_difference(context, "file", options.output, export_gguf(file, options.output, options.dtype));
+                file_is_one ? "a model goes to a file" : "such a model is a folder", "add -o " + model.name + (file_is_one ? ".gguf" : ""));
+  if (file_is_one) return tell_difference(context, "file", options.output, export_gguf(model.path, options.output, options.dtype));
   if (options.to == "peft")
-    return tell_difference(context, "folder", options.output, export_adapter(file, base_of(context, options), options.output));
-  return tell_difference(context, "folder", options.output, export_folder(file, options.output, options.dtype));
+    return tell_difference(context, "folder", options.output, export_adapter(model.path, base_of(context, options), options.output));
+  return tell_difference(context, "folder", options.output, export_folder(model.path, options.output, options.dtype));
 }
 
 // An option that the format does not use would change nothing, so it is refused.
@@ -132,16 +132,16 @@ void refuse_unused(const CLI::App& given, const std::string& to) {
 int export_run(const Context& context, const ExportOptions& options) {
   if (options.to == "huggingface" || options.to == "peft" || options.to == "gguf") return export_text_model(context, options);
   if (options.to == "safetensors") {
-    const auto [file, stem, data] = model_file(context, options.run, options.step);
+    const ModelPath model = model_file(context, options.run, options.step);
     if (options.output.empty())
       throw Error(ErrorCode::usage, "no output file was given", "a model goes to stdout only when asked to",
-                  "add -o " + stem + ".safetensors, or -o -");
+                  "add -o " + model.name + ".safetensors, or -o -");
     check_stdout(context, options.output);
     const bool piped = options.output == "-";
     const std::string path =
         piped ? (fs::temp_directory_path() / ("comera-export-" + std::to_string(::getpid()))).string() : options.output;
     const RemoveLater remove_piped(piped ? path : "");
-    export_model(file, path, options.names == "official" ? ExportNames::official : ExportNames::own, options.dense, options.folded);
+    export_model(model.path, path, options.names == "official" ? ExportNames::official : ExportNames::own, options.dense, options.folded);
     if (!piped) return done(context, path);
     OutputFile out("-");
     out.stream() << std::ifstream(path, std::ios::binary).rdbuf();

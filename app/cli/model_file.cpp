@@ -20,7 +20,7 @@ ModelPath model_file(const Context& context, const std::string& model, int64_t s
                 steps.empty() ? "its store lists no checkpoint that still exists" : "its checkpoints are at steps: " + steps,
                 steps.empty() && run.status != "running" ? "train it again, or use the store that it was trained in" : "");
   }
-  return {found->second, run.id, run.config.data};
+  return {found->second, run.id, run.config.data, run.data_fingerprint};
 }
 
 }  // namespace comera::cli

@@ -70,6 +70,17 @@ class Moved(CliTest):
         self.ok("fork", "run", "--set", "data.set=other.csv", "--steps", 12, "--name", "on others", "--quiet", *store, cwd=here)
         self.assertEqual(self.ok_json("runs", "show", "on others", *store)["config"]["data"]["set"], str(other))
 
+    def test_rows_that_were_held_out_are_still_the_same(self):
+        """With a row more in front, every tenth row is another one, which the run was trained on."""
+        here = self.project("longer")
+        store = ["--store", here / "runs.db"]
+        self.ok(*TRAIN, "--name", "run", *store, cwd=here)
+        header, rows = ROWS.split("\n", 1)
+        (here / "rows.csv").write_text(f"{header}\nthe tide,0\n{rows}")
+        for split in ("dev", "train"):
+            self.fails(3, "eval", "run", "--split", split, *store, match=["have changed since it was trained", "--data FILE"])
+        self.assertEqual(self.ok_json("eval", "run", "--data", here / "rows.csv", *store)["examples"], 81)
+
     def test_checkpoints_that_another_store_lists_stay(self):
         """A store that was copied beside the first one, and one that the runs were imported into."""
         here = self.project("shared")
