@@ -21,6 +21,8 @@
 namespace comera {
 namespace {
 
+namespace fs = std::filesystem;
+
 bool same_value(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b) || a == b; }
 
 // Compares what the trainer reports with what is stored.
@@ -72,13 +74,33 @@ std::string first_file_difference(const std::string& a, const std::string& b) {
 
 namespace {
 
+// A new file with the name of another: in its folder, which has room for one more, or where nothing can be written there among the
+// system's temporary files. Is removed at the end.
+class FileBeside {
+ public:
+  explicit FileBeside(const fs::path& file) {
+    const fs::path folder = file.parent_path();
+    const bool writable = ::access(folder.empty() ? "." : folder.c_str(), W_OK) == 0;
+    path_ = (writable ? folder : fs::temp_directory_path()) / file.filename();
+    path_ += ".again-" + std::to_string(::getpid());
+  }
+  ~FileBeside() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  FileBeside(const FileBeside&) = delete;
+  FileBeside& operator=(const FileBeside&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
 // Compares the weights with a stored checkpoint, byte for byte.
 void compare_weights(Trainer& trainer, const std::string& stored, Reproduction& result) {
-  const std::string again = stored + ".again-" + std::to_string(::getpid());
-  trainer.save(again);
-  const std::string difference = first_file_difference(stored, again);
-  std::error_code ignored;
-  std::filesystem::remove(again, ignored);
+  const FileBeside again(stored);
+  trainer.save(again.path());
+  const std::string difference = first_file_difference(stored, again.path());
   result.weights_compared = true;
   if (difference.empty()) return;
   result.identical = false;

@@ -5,9 +5,12 @@ import os
 import shutil
 import sqlite3
 import struct
+import tempfile
 import unittest
+from pathlib import Path
 
 from bad_input_support import Mounted, NOT_FOUND, STORAGE, USAGE, WithStoredRun
+from support import tiny_encoder
 
 
 class Database(WithStoredRun):
@@ -137,6 +140,16 @@ class Database(WithStoredRun):
             self.assertEqual(store.read_bytes(), self.store.read_bytes())
             self.assertEqual(len(self.ok_json("runs", "list", "--store", store)["runs"]), 1)
             self.ok("eval", "keep", "--store", store)
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounting a file system needs root")
+    def test_a_run_in_a_read_only_folder_is_reproduced(self):
+        place = self.folder / "published"
+        with Mounted(self, place, "8m") as mounted:
+            run = self.ok_json("train", tiny_encoder(self.folder, name="published-run"), "--quiet", "--store", place / "runs.db")["run"]
+            mounted.remount("ro")
+            before = set(Path(tempfile.gettempdir()).iterdir())
+            self.assertTrue(self.ok_json("reproduce", run, "--store", place / "runs.db")["weights_compared"])
+            self.assertFalse([path for path in set(Path(tempfile.gettempdir()).iterdir()) - before if ".again-" in path.name])
 
     def test_a_store_in_a_folder_that_cannot_be_made(self):
         file = self.write("a-file", "x")
