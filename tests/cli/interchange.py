@@ -7,6 +7,7 @@ import struct
 import unittest
 import zlib
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 from support import QUICK, SOURCE, CliTest, Safetensors, images, safetensors_bytes, tiny_encoder
 
@@ -164,7 +165,7 @@ class Interchange(CliTest):
     def test_event_files(self):
         path = self.ok_json("export", self.trained, "--to", "tfevents", "-o", self.folder / "tb")["file"]
         found, versions = {}, []
-        for body in records(open(path, "rb").read()):
+        for body in records(Path(path).read_bytes()):
             step = 0
             for number, wire, value in fields(body):
                 if number == 2:
