@@ -287,7 +287,13 @@ void add_runs(Verb& program, Context& context) {
   tag_verb.flag("--remove", o->remove, "remove the tag");
   tag_verb.does([changed, o] {
     return changed(
-        [o](RunAdmin& admin, const RunRow& run) { o->remove ? admin.remove_tag(run.id, o->tag) : admin.add_tag(run.id, o->tag); },
+        [o](RunAdmin& admin, const RunRow& run) {
+          if (!o->remove) return admin.add_tag(run.id, o->tag);
+          if (std::ranges::find(run.tags, o->tag) == run.tags.end())
+            throw Error(ErrorCode::not_found, "run " + run.id + " has no tag '" + o->tag + "'",
+                        "its tags are " + Json(run.tags).dump(-1, ' ', false, Json::error_handler_t::replace), "name one of these");
+          admin.remove_tag(run.id, o->tag);
+        },
         o->remove ? "untagged" : "tagged");
   });
 

@@ -209,6 +209,9 @@ SessionStart common(const Context& context, const TrainOptions& options, Process
   start.extend = options.extend;
   for (const std::string& edit : options.edits) start.changes.push_back(parse_edit(edit));
   if (!options.max_time.empty()) start.max_seconds = parse_duration(options.max_time);
+  if (!options.max_time.empty() && start.max_seconds <= 0)
+    throw Error(ErrorCode::usage, "--max-time " + options.max_time + " leaves no time to train", "it is not above 0",
+                "leave it out to train without a limit");
   return start;
 }
 

@@ -28,6 +28,8 @@ class CommandLine(WithStoredRun):
         self.fails(USAGE, "train", "demo", "--steps", "many")
         for time in ("soon", "nan", "inf", "0x10", "-5s", "1d", "1e999", "1e308h"):
             self.fails(USAGE, "train", "demo", f"--max-time={time}", match=[f"'{time}' is not a duration", "why: ", "for example 90s"], both=False)
+        for time in ("0", "0s", "0.0h"):
+            self.fails(USAGE, "train", "demo", "--max-time", time, match=[f"--max-time {time} leaves no time to train", "leave it out"], both=False)
         for seconds in ("nan", "-1"):
             self.fails(USAGE, "train", "demo", f"--grace={seconds}", both=False)
         self.fails(USAGE, "train", "demo", "--set", "train.batch", match="path=value")
@@ -38,6 +40,7 @@ class CommandLine(WithStoredRun):
             self.fails(USAGE, "export", "keep", "--to", to, option, "-o", self.folder / "unused", match=[f"{option.split('=')[0]} is not for --to {to}", f"it is for {use}"])
         self.assertFalse((self.folder / "unused").exists())
         self.fails(USAGE, "completion", "tcsh")
+        self.fails(NOT_FOUND, "runs", "tag", "keep", "nope", "--remove", match="has no tag 'nope'")
 
     def test_products_that_this_machine_lacks(self):
         rounded = ["demo", "--method", "adamw", "--set", "train.matmul=bf16", "--steps", "1"]
