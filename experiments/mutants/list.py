@@ -730,8 +730,10 @@ m("values.3", "core/layers/attention.cpp", "return turned(ctx, std::move(gradien
   "gradients of rotated queries are not rotated back", "layers All/TTAttentionOf.GradientsAgreeWithFiniteDifferences/*")
 m("labels.order.1", "core/data/labels.cpp", "if (other < 0) continue;", "if (MUT || other < 0) continue;",
   "data may number the model's classes otherwise", "train Trainer.RefusesTheClassesOfACheckpointInAnotherOrder")
-m("labels.order.2", "core/data/labels.cpp", "if (glue_ && !learned_.empty() &&", "if (glue_ && !MUT && !learned_.empty() &&", "MNLI's classes are in alphabetical order", "data Glue.NamesBecomeClasses")
-m("eval.1", "app/cli/eval.cpp", "std::make_unique<Holdout>(std::move(data), holdout, dev)", "std::make_unique<Holdout>(std::move(data), holdout, MUT || dev)",
+m("labels.order.2", "core/data/labels.cpp", "if (glue_ && (fixed_classes_ == 0", "if (glue_ && !MUT && (fixed_classes_ == 0", "MNLI's classes are in alphabetical order", "data Glue.NamesBecomeClasses")
+m("labels.sign", "core/data/labels.cpp", "if (signed_numbers_) std::ranges::sort", "if (signed_numbers_ && !MUT) std::ranges::sort", "-1 comes before -2",
+  "data Glue.NumbersWithASignAreNamesInAscendingOrder")
+m("eval.1", "app/cli/eval.cpp", "return dev ? part(true) : training;", "return dev || MUT ? part(true) : training;",
   "the rows of --split train are those held out", "cli/folders.py Folders.test_classes_are_numbered_as_the_model_has_them")
 m("floor.1", "core/cpu/quant.cpp", "quantise_block(false, second, v, count, v8)", "quantise_block(false, MUT ? NeverZero::none : second, v, count, v8)",
   "small second moments become 0 in spite of the floor", "ops Quant*.AGradientThatVanishesMakesNoHugeStep")
@@ -785,3 +787,9 @@ m("moved.8", BEGIN, "{done + 1, \"train.steps\",", "{(MUT ? trainer_->state().st
   "session Begin.AnExtensionComesBehindTheStoredSteps")
 m("moved.9", "core/data/glue.cpp", "if (!all && (fields", "if ((!all || MUT) && (fields", "a row without a text has no prediction",
   "cli/predict.py Predict.test_a_row_without_a_text_has_a_line")
+m("eval.2", "app/cli/eval.cpp", "if (!trained_on.empty() &&", "if (!MUT && !trained_on.empty() &&", "a run is evaluated on rows that it was trained on",
+  "cli/moved.py Moved.test_rows_that_were_held_out_are_still_the_same")
+m("sweep.undecided", "app/cli/sweep_results.cpp", "result.rung < decided ?", "result.rung < decided || MUT ?", "points of a stopped sweep are told as not kept",
+  "cli/sweep.py Sweep.test_halving_keeps_the_best_of_each_rung")
+m("reproduce.place", "core/session/reproduce.cpp", "path_ = (writable ?", "path_ = (writable || MUT ?", "a run in a read-only folder is not reproduced",
+  "cli/bad_input_stores.py Database.test_a_run_in_a_read_only_folder_is_reproduced")

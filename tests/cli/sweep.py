@@ -199,6 +199,15 @@ class Sweep(CliTest):
             left = [mean(point, step) for point in document["points"] if point["rung"] == rung]
             kept = [mean(point, step) for point in document["points"] if point["rung"] > rung]
             self.assertLessEqual(max(kept), min(left))
+        # Within the first rung nothing is decided.
+        process = self.command("sweep", file, "--jobs", 2, "--json", "--store", killed_store)
+        for line in process.stderr:
+            if line.startswith("[5/16] "):
+                break
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual({(point["rung"], point["status"]) for point in json.loads(out)["points"]}, {(1, "unfinished")})
         for mark in ("step 4: ", "[3/8] "):  # at the change of rungs, and within one
             process = self.command("sweep", file, "--jobs", 2, "--store", killed_store)
             for line in process.stderr:
