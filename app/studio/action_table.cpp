@@ -11,7 +11,6 @@
 #include "app/studio/newcomer.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/timeline.h"

@@ -6,8 +6,11 @@
 #include <cctype>
 
 #include "app/format.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/ui_state.h"
 #include "core/store/process.h"

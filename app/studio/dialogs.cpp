@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {

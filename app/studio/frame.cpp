@@ -14,9 +14,10 @@
 #include "app/studio/closing.h"
 #include "app/studio/menu_bar.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/cards.h"
 #include "app/studio/parts/export.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/timeline.h"
 

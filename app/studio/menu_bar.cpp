@@ -8,7 +8,8 @@
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/frame.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 
 namespace comera::studio {
 namespace {

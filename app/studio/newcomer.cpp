@@ -6,8 +6,9 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
 #include "app/studio/shown_run/timeline.h"
 
 namespace comera::studio {

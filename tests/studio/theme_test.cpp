@@ -3,7 +3,9 @@
 #include <set>
 
 #include "app/studio/compare/tabs.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/looks.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {

@@ -8,9 +8,12 @@
 #include "app/format.h"
 #include "app/studio/compare/group_toolbar.h"
 #include "app/studio/compare/tabs.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/plot_over.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "core/base/rounding.h"
 
 namespace comera::studio {

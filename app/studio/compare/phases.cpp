@@ -6,7 +6,10 @@
 #include "app/studio/compare/phase_times.h"
 #include "app/studio/compare/run_bars.h"
 #include "app/studio/compare/tabs.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/looks.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {

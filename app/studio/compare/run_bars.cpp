@@ -4,7 +4,7 @@
 
 #include "app/studio/compare/tabs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "app/format.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/parts/plot_layers.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 

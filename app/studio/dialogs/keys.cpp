@@ -3,7 +3,9 @@
 
 #include "app/studio/action_table.h"
 #include "app/studio/dialogs.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {

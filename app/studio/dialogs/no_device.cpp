@@ -1,7 +1,9 @@
 // A run needs a GPU that is not available: offers the same run on the CPU.
 #include "app/studio/dialogs.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {

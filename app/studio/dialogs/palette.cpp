@@ -7,7 +7,7 @@
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {

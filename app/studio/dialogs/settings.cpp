@@ -5,7 +5,9 @@
 
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/ui_state.h"
 #include "core/base/paths.h"
 

@@ -6,8 +6,10 @@
 #include "app/format.h"
 #include "app/studio/dueling.h"
 #include "app/studio/form/queue_controls.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {

@@ -3,7 +3,7 @@
 #include "app/format.h"
 #include "app/plan_rows.h"
 #include "app/studio/form/method_memory_view.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {

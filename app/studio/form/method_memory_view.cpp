@@ -8,9 +8,11 @@
 
 #include "app/format.h"
 #include "app/studio/form/duel_view.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/stacked_bars.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {

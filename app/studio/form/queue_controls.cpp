@@ -1,6 +1,8 @@
 #include "app/studio/form/queue_controls.h"
 
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {

@@ -10,8 +10,11 @@
 
 #include "app/format.h"
 #include "app/studio/form/queue_controls.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/sweeping.h"
 #include "app/studio/ui_state.h"
 

@@ -4,9 +4,12 @@
 #include <cmath>
 
 #include "app/format.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/painting.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {

@@ -5,7 +5,7 @@
 #include "app/format.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/painting.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {

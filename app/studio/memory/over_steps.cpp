@@ -7,11 +7,13 @@
 #include <cmath>
 
 #include "app/format.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/plot_axes.h"
 #include "app/studio/parts/plot_layers.h"
 #include "app/studio/parts/plots.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {

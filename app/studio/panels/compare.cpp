@@ -13,9 +13,13 @@
 #include "app/studio/compare/parallel_axes.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/cards.h"
 #include "app/studio/parts/export.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "core/base/rounding.h"
 
 namespace comera::studio {

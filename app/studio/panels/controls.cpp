@@ -10,8 +10,11 @@
 #include "app/studio/form/live_controls.h"
 #include "app/studio/newcomer.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/shown_run/timeline.h"
 
 namespace comera::studio {

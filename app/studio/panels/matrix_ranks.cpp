@@ -5,9 +5,10 @@
 
 #include "app/figure/rank_map.h"
 #include "app/format.h"
+#include "app/studio/parts/cards.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/plots.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "core/train/rank_setting.h"
 
 namespace comera::studio {

@@ -7,8 +7,12 @@
 #include "app/studio/memory/in_step.h"
 #include "app/studio/memory/over_steps.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {

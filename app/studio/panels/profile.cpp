@@ -4,8 +4,11 @@
 
 #include "app/format.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/runs/run_actions.h"
 
 namespace comera::studio {

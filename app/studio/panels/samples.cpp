@@ -7,8 +7,11 @@
 #include "app/format.h"
 #include "app/studio/form/new_run.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {

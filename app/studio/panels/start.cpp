@@ -6,7 +6,11 @@
 #include "app/studio/actions.h"
 #include "app/studio/newcomer.h"
 #include "app/studio/panels.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/looks.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {

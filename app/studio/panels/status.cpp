@@ -5,8 +5,10 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "core/store/process.h"
 
 namespace comera::studio {

@@ -9,8 +9,11 @@
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "core/base/error.h"
 
 namespace comera::studio {

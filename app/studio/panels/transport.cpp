@@ -9,8 +9,12 @@
 #include "app/studio/actions.h"
 #include "app/studio/frame.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/shown_run/eta.h"
 
 namespace comera::studio {

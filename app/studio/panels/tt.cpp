@@ -9,8 +9,11 @@
 #include "app/format.h"
 #include "app/studio/action_table.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/parts/tt_card.h"
-#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

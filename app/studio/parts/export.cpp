@@ -10,7 +10,9 @@
 #include "app/figure/raster.h"
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
+#include "app/studio/parts/texts.h"
 #include "core/base/paths.h"
 
 namespace comera::studio {

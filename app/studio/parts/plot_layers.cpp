@@ -8,7 +8,10 @@
 #include <cmath>
 
 #include "app/format.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/looks.h"
 #include "app/studio/parts/plot_axes.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {

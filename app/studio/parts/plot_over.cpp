@@ -8,6 +8,7 @@
 #include "app/format.h"
 #include "app/studio/parts/plot_axes.h"
 #include "app/studio/parts/plot_layers.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {

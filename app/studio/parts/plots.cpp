@@ -7,10 +7,14 @@
 #include <cmath>
 
 #include "app/format.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/plot_axes.h"
 #include "app/studio/parts/plot_layers.h"
 #include "app/studio/parts/plot_over.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 

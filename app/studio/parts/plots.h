@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "app/figure/figure.h"
-#include "app/studio/parts/widgets.h"
 #include "app/studio/shown_run/run_view.h"
 #include "app/studio/theme.h"
 

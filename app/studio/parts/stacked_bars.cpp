@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/format.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/looks.h"
 
 namespace comera::studio {
 

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <cstdio>
 
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 

@@ -10,15 +10,18 @@
 #include "app/figure/tt_drawing.h"
 #include "app/format.h"
 #include "app/studio/form/live_controls.h"
+#include "app/studio/parts/cards.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 
 namespace comera::studio {
 namespace {
 
 std::string bond_name(const std::string& layer, int64_t bond) { return layer + "." + std::to_string(bond); }
 
-std::string product(const std::vector<int64_t>& modes) {
+std::string product_text(const std::vector<int64_t>& modes) {
   std::string out;
   for (const int64_t mode : modes) out += (out.empty() ? "" : " \xc2\xb7 ") + std::to_string(mode);
   return out;
@@ -310,8 +313,8 @@ void layer_card(UiState& ui, const LayerRanks& layer) {
   const Snapshot& s = ui.snapshot();
   const float column = ImGui::GetCursorPosX() + em(5.6f);
   const int64_t live = layer_entries(layer, layer.live), in = multiplied(layer.in_modes), out = multiplied(layer.out_modes);
-  fact(layer.is_table() ? "rows" : "inputs", grouped(in) + " = " + product(layer.in_modes), column);
-  fact(layer.is_table() ? "columns" : "outputs", grouped(out) + " = " + product(layer.out_modes), column);
+  fact(layer.is_table() ? "rows" : "inputs", grouped(in) + " = " + product_text(layer.in_modes), column);
+  fact(layer.is_table() ? "columns" : "outputs", grouped(out) + " = " + product_text(layer.out_modes), column);
   fact("parameters", grouped(live) + " live", column);
   fact("in memory", grouped(layer_entries(layer, layer.held)), column);
   fact("initially", grouped(layer_entries(layer, layer.initial)), column);

@@ -7,8 +7,10 @@
 
 #include "app/studio/actions.h"
 #include "app/studio/compare/tabs.h"
+#include "app/studio/parts/icons.h"
+#include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
-#include "app/studio/parts/widgets.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/runs/run_difference.h"
 #include "app/studio/runs/run_fields.h"
