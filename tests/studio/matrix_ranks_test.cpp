@@ -1,5 +1,5 @@
 // The rank map of a run without tensor trains: a row a matrix, its rank now and over the steps, and the export of it.
-#include "app/studio/panels/matrix_ranks.h"
+#include "app/studio/ranks/matrix_ranks.h"
 
 #include "app/studio/panels.h"
 #include "tests/studio/clicked.h"

@@ -1,4 +1,4 @@
-#include "app/studio/panels/matrix_ranks.h"
+#include "app/studio/ranks/matrix_ranks.h"
 
 #include <algorithm>
 #include <cmath>
