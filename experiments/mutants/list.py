@@ -648,7 +648,7 @@ m("studio.30", CURVE, "if (!std::isfinite((*y_)[i])) gaps_", "if (!std::isfinite
 m("studio.31", CURVE, "    level.resize(size / block);", "    if (!MUT) level.resize(size / block);", "the overview of a curve keeps values that were taken back", "studio Curve.ARunThatWasRolledBackWritesItsStepsAnew")
 m("studio.32", "app/studio/shown_run/eta.cpp", "return {mean * blocks_left,", "return {MUT ? mean : mean * blocks_left,", "the time left is that of a few steps", "studio Bars.TellTheProgressInAsManyWordsAsHaveRoom")
 
-m("studio.33", "app/studio/panels/matrix_ranks.cpp", "ui.replaying() ? ui.snapshot().step :", "ui.replaying() && !MUT ? ui.snapshot().step :",
+m("studio.33", "app/studio/ranks/matrix_ranks.cpp", "ui.replaying() ? ui.snapshot().step :", "ui.replaying() && !MUT ? ui.snapshot().step :",
   "the rank map of a replay has the newest ranks", "studio MatrixRanks.ShowsTheRanksOfTheStepThatIsReplayed")
 
 # ---- live ranks, methods by name, duels --------------------------------------------------------------------------------
