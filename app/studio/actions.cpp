@@ -362,6 +362,11 @@ bool fork_shown_at(UiState& ui, int64_t step) {
     return false;
   }
   if (no_fork(ui, step)) return false;
+  if (view.config.train.steps > 0 && step >= view.snapshot->total_steps) {  // it would have none to train
+    open_form_fork(ui, view, step);
+    toast(ui, Level::info, "The run ended at this step: choose how many steps the fork trains");
+    return true;
+  }
   SessionStart session;
   session.store = view.store;
   session.fork_run = view.snapshot->run;
@@ -491,13 +496,17 @@ void show_live(UiState& ui) {
 
 void resume_shown(UiState& ui) { resume_run(ui, ui.shown().snapshot->run, {.store = ui.shown().store}); }
 
+int64_t half_of_steps(int64_t steps) {
+  const double half = static_cast<double>(std::max<int64_t>(1, steps)) / 2;
+  const double unit = std::max(1.0, std::pow(10, std::floor(std::log10(std::max(1.0, half))) - 1));  // two significant digits
+  return std::max<int64_t>(1, std::llround(std::round(half / unit) * unit));
+}
+
 int64_t offered_steps(const UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& s = *view.snapshot;
   if (!ui.has_run() || !ui.store || s.phase != Phase::finished || s.run.empty() || view.store.empty() || is_recorded(view.store)) return 0;
-  const double half = static_cast<double>(std::max<int64_t>(1, s.total_steps)) / 2;
-  const double unit = std::max(1.0, std::pow(10, std::floor(std::log10(std::max(1.0, half))) - 1));  // two significant digits
-  return std::max<int64_t>(1, std::llround(std::round(half / unit) * unit));
+  return half_of_steps(s.total_steps);
 }
 
 void extend_shown(UiState& ui) {

@@ -41,6 +41,7 @@ void fork_run(UiState& ui, const std::string& id, const ResumeWith& with);
 void resume_shown(UiState& ui);
 // Steps offered to extend a finished run: about half of its steps; 0 = the shown run is not finished or not stored.
 int64_t offered_steps(const UiState& ui);
+int64_t half_of_steps(int64_t steps);  // at least 1, rounded to two significant digits
 void extend_shown(UiState& ui);
 // Shows a stored run from its first step on, with the panels arranged for replay.
 void replay_run(UiState& ui, const std::string& id);

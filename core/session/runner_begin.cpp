@@ -497,7 +497,7 @@ void Runner::begin_fork() {
   set_config(config, start_.sets);
   make_paths_absolute(config);
   if (start_.extend > 0) config.train.steps = trainer_->total_steps() + start_.extend;
-  if (config.train.steps > 0 && config.train.steps < step)
+  if (config.train.steps > 0 && config.train.steps <= step)
     throw Error(ErrorCode::usage, "a fork of run " + source.id + " would have no steps to train",
                 "it begins at step " + std::to_string(step) + ", and train.steps is " + std::to_string(config.train.steps),
                 "use more steps, counted from step 0 of the parent, or --at-step with an earlier one");

@@ -84,7 +84,8 @@ TEST(RunFilter, AValueThatIsNoNumberFitsNoComparison) {
   list.rows[1].summary.train_loss = 0.5;
   list.rows[2].summary.train_loss = list.rows[3].summary.train_loss = kUnknown;
   for (const char* compare : {"<", "<=", ">", ">=", "=", "!="}) {
-    const std::string fit = fitting_rows(list, std::string("train_loss") + compare + "0.4") + fitting_rows(list, std::string("train_loss") + compare + "0.5");
+    const std::string fit =
+        fitting_rows(list, std::string("train_loss") + compare + "0.4") + fitting_rows(list, std::string("train_loss") + compare + "0.5");
     EXPECT_EQ(fit.find_first_not_of('2'), std::string::npos) << compare << ": " << fit;
   }
   EXPECT_EQ(fitting_rows(list, "train_loss!=0.4"), "2");
@@ -420,6 +421,25 @@ TEST_F(StoredRuns, AreExtendedAndForked) {
   EXPECT_EQ(stage.started.fork_run, a);
   EXPECT_EQ(stage.started.at_step, 7);
   EXPECT_EQ(stage.started.config.train.lr_core, 0.25);
+}
+
+// A fork at the end would have no steps to train: the form asks how many.
+TEST_F(StoredRuns, AreForkedAtTheirEndWithMoreSteps) {
+  const std::string a = write("one", {"train.steps=10"});
+  Stage stage;
+  open(stage);
+  open_run(stage.ui, a);
+  ASSERT_TRUE(stage.until([&] { return stage.ui.stored != nullptr; }));
+  EXPECT_TRUE(fork_shown(stage.ui));
+  EXPECT_TRUE(stage.started.fork_run.empty());
+  EXPECT_EQ(stage.ui.layout, "new");
+  NewRun& form = stage.ui.form;
+  ASSERT_TRUE(stage.until([&] { return form.ready && !form.looking; }));
+  EXPECT_EQ(form.config.train.steps, 15);
+  EXPECT_EQ(form_command(form, ""), "comera fork " + a + " --at-step 10 --set train.steps=15");
+  start_form(stage.ui);
+  ASSERT_TRUE(stage.until([&] { return !stage.started.fork_run.empty(); }));
+  EXPECT_EQ(stage.started.config.train.steps, 15);
 }
 
 }  // namespace

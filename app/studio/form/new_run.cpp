@@ -41,6 +41,8 @@ ConfigAnswer read_config(const ConfigQuestion& question) {
     for (size_t i = 0; i < cuda_status().devices.size(); ++i) answer.devices.push_back("cuda:" + std::to_string(i));
     answer.base = question.fork ? question.fork->config : load_config(question.source, {});
     answer.config = question.fork ? answer.base : load_config(question.source, question.sets);
+    if (int64_t& steps = answer.config.train.steps; question.fork && steps > 0 && steps <= question.fork->step)
+      steps = question.fork->step + half_of_steps(question.fork->step);  // else it would have none to train
   } catch (const Error& error) {
     answer.problem = one_line(error);
     answer.hint = error.hint();
