@@ -197,7 +197,8 @@ int64_t cursor_behind(const Dataset& data, const BatchOptions& options, int64_t 
   return std::min(begin + options.batch_size, (begin / info.rows + 1) * info.rows);
 }
 
-bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out, int64_t part) {
+namespace {
+bool read_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out, int64_t part) {
   const DatasetInfo& info = data.info();
   CHECK(cursor >= 0 && info.rows > 0, "cursor " << cursor << ", rows " << info.rows);
   const Sizes sizes = sizes_of(info, options);
@@ -213,6 +214,20 @@ bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor
   out.epoch = cursor / info.rows;
   out.cursor = out.next_cursor = cursor;
   return false;
+}
+
+}  // namespace
+
+bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out, int64_t part) {
+  bool made = false;
+  try {
+    made = read_batch(data, options, cursor, out, part);
+  } catch (const Error&) {
+    data.check_unchanged();  // then that is why
+    throw;
+  }
+  data.check_unchanged();
+  return made;
 }
 
 }  // namespace comera

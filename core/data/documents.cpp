@@ -25,6 +25,9 @@ class OneText final : public Documents {
     return tokenizer.encode(text_.substr(begin, end - begin));
   }
   std::string_view only_text() const override { return text_; }
+  void check_unchanged() const override {
+    if (file_) file_->check_unchanged();
+  }
 
  private:
   void describe(const std::string& sha) {
@@ -50,6 +53,7 @@ class ColumnOfTexts final : public Documents {
       if (row >= (places_.empty() ? 0 : places_.back()) + kApart) places_.push_back(row);
     }
   }
+  void check_unchanged() const override { file_.check_unchanged(); }
   size_t cut(const Tokenizer&, size_t from) const override {
     const auto place = std::lower_bound(places_.begin(), places_.end(), from);
     return place == places_.end() ? size_ : *place;

@@ -28,6 +28,8 @@ class Documents {
   virtual std::vector<int32_t> ids(const Tokenizer& tokenizer, size_t begin, size_t end) const = 0;
   // The text, where there is only one and nothing stands around it; else empty.
   virtual std::string_view only_text() const { return {}; }
+  // Throws Error(config) where the file was written since it was opened.
+  virtual void check_unchanged() const {}
 
  protected:
   explicit Documents(std::string path) : path_(std::move(path)) {}

@@ -21,6 +21,7 @@ class FirstRows final : public Dataset {
   void read(int64_t row, int64_t max_length, Columns& out) const override { data_->read(row, max_length, out); }
   int64_t tokens(int64_t row, int64_t max_length) const override { return data_->tokens(row, max_length); }
   std::string shown(int64_t row, int64_t max_length) const override { return data_->shown(row, max_length); }
+  void check_unchanged() const override { data_->check_unchanged(); }
 
  private:
   std::shared_ptr<const Dataset> data_;

@@ -42,6 +42,7 @@ class GlueDataset final : public Dataset {
   void read(int64_t row, int64_t max_length, Columns& out) const override;
   int64_t tokens(int64_t row, int64_t max_length) const override;
   std::string shown(int64_t row, int64_t max_length) const override;
+  void check_unchanged() const override { file_.check_unchanged(); }
 
  private:
   void scan(Labels& labels, const std::vector<std::string>& joined, bool all);

@@ -27,6 +27,7 @@ class Holdout final : public Dataset {
   void read(int64_t row, int64_t max_length, Columns& out) const override { data_->read(place(row), max_length, out); }
   int64_t tokens(int64_t row, int64_t max_length) const override { return data_->tokens(place(row), max_length); }
   std::string shown(int64_t row, int64_t max_length) const override { return data_->shown(place(row), max_length); }
+  void check_unchanged() const override { data_->check_unchanged(); }
 
  private:
   int64_t place(int64_t row) const { return held_out_ ? (row + 1) * every_ - 1 : row + row / (every_ - 1); }

@@ -16,6 +16,9 @@ class IdxBytes {
   // Throws Error(config) for a damaged gzip file, Error(not_found) for none.
   explicit IdxBytes(const std::string& path);
   std::string_view bytes() const { return unpacked_.empty() ? file_.bytes() : std::string_view(unpacked_); }
+  void check_unchanged() const {
+    if (unpacked_.empty()) file_.check_unchanged();
+  }
 
  private:
   const MappedFile file_;
@@ -33,6 +36,10 @@ class IdxDataset final : public Dataset {
 
   const DatasetInfo& info() const override { return info_; }
   void read(int64_t row, int64_t max_length, Columns& out) const override;
+  void check_unchanged() const override {
+    images_.check_unchanged();
+    if (labels_) labels_->check_unchanged();
+  }
 
  private:
   void read_labels(const std::string& path, int64_t classes);

@@ -117,7 +117,7 @@ PictureFolder::PictureFolder(const std::string& folder, const PictureOptions& op
     throw Error(ErrorCode::config, "the model's images have " + std::to_string(info_.channels) + " channels", "pictures have 1 (gray) or 3",
                 "set the model's channels to 1 or 3");
   describe_images(info_);
-  info_.fingerprint = fingerprint(options.progress);
+  info_.fingerprint = look_at_files(options.progress);
 }
 
 void PictureFolder::list(const PictureOptions& options) {
@@ -127,12 +127,12 @@ void PictureFolder::list(const PictureOptions& options) {
     const auto known = std::find(names.begin(), names.end(), name);
     if (known == names.end())
       throw Error(ErrorCode::config, folder_ + " has the class " + name, "the training set has no such class",
-                  "remove the folder, or give the training set one");
+                  "move the folder to another place, or give the training set one");
     std::vector<std::pair<std::string, std::string>> pictures;
     collect(fs::path(folder_) / name, "", 0, pictures, info_.left_out);
     if (pictures.empty())
       throw Error(ErrorCode::config, folder_ + "/" + name + " has no pictures", "every folder is a class, and needs a PNG or JPEG file",
-                  "remove the folder, or put pictures into it");
+                  "name the folder that has the folders of classes, or put pictures into it");
     std::sort(pictures.begin(), pictures.end());
     for (const auto& [inside, file] : pictures) files_.push_back({name + "/" + inside + file, static_cast<int32_t>(known - names.begin())});
   }
@@ -146,10 +146,11 @@ void PictureFolder::list(const PictureOptions& options) {
   if (info_.classes == count) info_.label_names = names;
 }
 
-std::string PictureFolder::fingerprint(const std::function<void(double)>& progress) const {
+std::string PictureFolder::look_at_files(const std::function<void(double)>& progress) {
   Sha256 all;
   for (size_t i = 0; i < files_.size(); ++i) {
     const MappedFile file((fs::path(folder_) / files_[i].name).string());
+    files_[i].state = file.state();
     const std::string_view bytes = file.bytes();
     all.update(files_[i].name + '\0' + std::to_string(bytes.size()) + '\0' + std::to_string(files_[i].label) + '\0');
     all.update(bytes.substr(0, kLookedAt));
@@ -163,6 +164,7 @@ std::string PictureFolder::fingerprint(const std::function<void(double)>& progre
 
 Picture PictureFolder::picture(const File& file, int64_t channels) const {
   const MappedFile mapped((fs::path(folder_) / file.name).string());
+  if (file.state != FileState() && mapped.state() != file.state) data_have_changed(mapped.path(), file.state, mapped.state());
   return read_picture(mapped.path(), mapped.bytes(), channels);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/data/mapped_file.h"
 #include "core/data/picture.h"
 
 namespace comera {
@@ -35,9 +36,10 @@ class PictureFolder final : public Dataset {
   struct File {
     std::string name;  // in the folder
     int32_t label;
+    FileState state = {};  // when it was read for the fingerprint
   };
   void list(const PictureOptions& options);
-  std::string fingerprint(const std::function<void(double)>& progress) const;
+  std::string look_at_files(const std::function<void(double)>& progress);  // returns the fingerprint
   Picture picture(const File& file, int64_t channels) const;
 
   const std::string folder_;

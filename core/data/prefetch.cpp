@@ -48,10 +48,15 @@ void Prefetcher::make(int64_t& part, int64_t& cursor) {
   part %= options_.parts;
 }
 
-const Batch& Prefetcher::next() {
+void Prefetcher::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return ready_; });
   if (error_) std::rethrow_exception(error_);
+}
+
+const Batch& Prefetcher::next() {
+  wait();
+  const std::lock_guard lock(mutex_);
   std::swap(front_, back_);
   ready_ = false;
   changed_.notify_all();

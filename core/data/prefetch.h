@@ -21,6 +21,8 @@ class Prefetcher {
   // of a batch is that of the whole batch. Valid until the next call. After the end of a set that
   // is not shuffled: a batch of 0 sequences, again and again. Rethrows an error of the loading thread, again and again.
   const Batch& next();
+  // Waits until next() has a batch. Rethrows as next().
+  void wait();
 
  private:
   void run();

@@ -17,6 +17,7 @@ class ScaledPixels final : public Dataset {
     for (float& pixel : out.reals.at("pixels")) pixel = (pixel - mean_) * factor_;
   }
   std::string shown(int64_t row, int64_t max_length) const override { return data_->shown(row, max_length); }
+  void check_unchanged() const override { data_->check_unchanged(); }
 
  private:
   const std::unique_ptr<const Dataset> data_;

@@ -22,6 +22,9 @@ class TextFile {
 
   const std::string& path() const { return path_; }
   std::string_view bytes() const { return bytes_; }
+  void check_unchanged() const {  // MappedFile's
+    if (file_) file_->check_unchanged();
+  }
   // The bytes, too. Throws Error(config) for a column that is in the file, but cannot be written as text.
   std::string_view bytes_with(const ColumnNames& wanted) const;
   // Throw Error(config) for the line at `offset`. bad_row(): it is not a row because of `why`; the next one starts at `next`.

@@ -99,12 +99,14 @@ TokenPack::TokenPack(const Documents& texts, const Tokenizer& tokenizer, const s
                 out.write(ids.data(), ids.size() * sizeof(int32_t));
               },
               progress);
+          texts.check_unchanged();
           out.write_at_begin(&head, sizeof head);
         });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::storage) throw;
     encode_pieces(
         tokenizer, texts, threads, [&](const std::vector<int32_t>& ids) { held_.insert(held_.end(), ids.begin(), ids.end()); }, progress);
+    texts.check_unchanged();
     ids_ = held_;
   }
 }
