@@ -52,7 +52,17 @@ void Runner::run() {
   if (start_.others)
     start_.others->fail(Error(static_cast<ErrorCode>(snapshot_.error_code), snapshot_.message, snapshot_.error_why, snapshot_.error_hint));
   if (snapshot_.error_code == static_cast<int>(ErrorCode::memory)) tell_lack_of_memory();
+  keep_last_step();
   end_badly(phase);
+}
+
+// Steps that the newest checkpoint has not are kept where a batch could not be made, for one whose data are mended.
+void Runner::keep_last_step() try {
+  const auto code = static_cast<ErrorCode>(snapshot_.error_code);
+  if (code != ErrorCode::config && code != ErrorCode::not_found && code != ErrorCode::storage) return;
+  if (!trainer_ || start_.others || threads_ || !trainer_->between_steps()) return;
+  if (trainer_->state().step > snapshot_.last_checkpoint_step) checkpoint("failed", true);
+} catch (const std::exception&) {  // then the checkpoint before it is the last
 }
 
 // What is told of the run takes memory as well, and asks its device: when that fails it is told without them.

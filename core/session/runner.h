@@ -57,6 +57,7 @@ class Runner {
   void check_room();
   void check_room_to_begin(const std::string& parent, int64_t fork_step);
   void tell_lack_of_memory();
+  void keep_last_step();
   void loop();
   void train_step();
   void write_due_checkpoint();

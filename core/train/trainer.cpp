@@ -236,10 +236,13 @@ void Trainer::step() {
   } const stepping(stepping_);
   const int64_t step = state_.step + 1;
   const double begin = now_ms();
+  prefetcher_->wait();
+  StepRecord record;
+  record.data_ms = now_ms() - begin;
+  in_step_ = true;
   engine_.method().before_step(step);
   if (method_changes_) change_method(step);
   const StepScalars scalars = scalars_for(step);
-  StepRecord record;
   int64_t cursor = 0;
   const auto next = [&]() -> const Batch& {
     const double wait = now_ms();
@@ -270,7 +273,11 @@ void Trainer::step() {
   // Of one that is under way: how long it held up the host, which is how long a step takes where one waits for another.
   if (!underway_.empty()) underway_.back().record.step_ms = now_ms() - begin;
   engine_.method().know(step - lag);
-  if (!scores(step)) return;
+  if (scores(step)) evaluate_step(step);
+  in_step_ = false;
+}
+
+void Trainer::evaluate_step(int64_t step) {
   evaluate();
   state_.worse = state_.best_step == step ? 0 : state_.worse + 1;
   if (stops_early())

@@ -90,6 +90,8 @@ class Trainer : private TrainingRun {
   // the loss is not finite, of this step or, with lag, of one before it: state().step is then the step before that one. The
   // weights are still those of that step, but not with lag, nor where parameters are updated during backward.
   void step();
+  // Whether the state is that of a whole step. Not after step() has thrown, but for a batch that could not be made.
+  bool between_steps() const { return !in_step_; }
   void drain() override;  // waits until the observer was told of all steps; throws as step()
   // Of which the observer was told: state().step of them but for those whose results are not here yet.
   int64_t steps_told() const { return state_.step - static_cast<int64_t>(underway_.size()); }
@@ -148,6 +150,7 @@ class Trainer : private TrainingRun {
   void collect(size_t may_stay);
   bool waits_for_itself(int64_t step) const;
   bool scores(int64_t step) const;
+  void evaluate_step(int64_t step);
   void restart_prefetch();
   void tell_call(const char* call, const std::string& argument = "", const std::string& value = "");
   void meet_others();
@@ -164,6 +167,7 @@ class Trainer : private TrainingRun {
   Engine engine_;
   TrainState state_;
   std::vector<std::string> label_names_;  // of the checkpoint that was restored, for data without such
+  bool in_step_ = false;                  // from the first change of a step to the last
   bool stepping_ = false;                 // inside step(), where all processes do the same
   bool method_changes_ = false;           // before the next step
   bool averaged_ = true;
