@@ -128,6 +128,8 @@ std::string work_text(const RunChange& change) {
     case RunChange::export_trace:
     case RunChange::export_model:
     case RunChange::export_official:
+    case RunChange::export_huggingface:
+    case RunChange::export_gguf:
       break;
   }
   return "exporting " + runs + " to " + change.text;
@@ -146,7 +148,9 @@ void tick_runs(UiState& ui) {
       toast(ui, Level::good,
             count_of(done.change.runs.size()) + " purged, " + mebibytes(static_cast<double>(done.bytes)) + " of checkpoints deleted");
     } else if (!done.written.empty()) {
-      toast(ui, Level::good, "Written: " + done.written);
+      toast(ui, Level::good,
+            "Written: " + done.written +
+                (done.difference >= 0 ? "; read again, no logit differs by more than " + significant(done.difference, 3) : ""));
     }
   }
   ui.store->want_settings(ui.run_table.parsed.settings());

@@ -189,8 +189,12 @@ void export_items(const Chosen& c) {
   ImGui::Separator();
   item("Model as safetensors###model", RunChange::export_model);
   tooltip("The parameters of the last checkpoint.");
-  item("Model for PyTorch###official", RunChange::export_official);
-  tooltip("The same parameters with the names of the published PyTorch model, for load_state_dict.");
+  item("Model as Hugging Face folder###huggingface", RunChange::export_huggingface);
+  tooltip("config.json, model.safetensors with plain matrices, and the tokenizer, for the transformers library.");
+  item("LLaMA model as GGUF file###gguf", RunChange::export_gguf);
+  tooltip("Plain matrices and the tokenizer in one file, for llama.cpp and its like.");
+  item("Text classifier for the published program###official", RunChange::export_official);
+  tooltip("The parameters with the names of the published PyTorch model, for load_state_dict.");
   ImGui::Separator();
   text_dim("To " + exports_folder(c.ui.exports));
 }

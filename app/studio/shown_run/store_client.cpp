@@ -58,9 +58,17 @@ std::string export_models(const std::string& store, RunChanged& answer, const st
     if (run.checkpoints.empty())
       throw Error(ErrorCode::not_found, "run " + id + " has no checkpoint", "a model is written from its last one",
                   "resume it and stop it again");
-    path = free_path(folder, id, "safetensors");
-    export_model(run.checkpoints.rbegin()->second, path,
-                 change.kind == RunChange::export_official ? ExportNames::official : ExportNames::own, false, false);
+    const std::string& checkpoint = run.checkpoints.rbegin()->second;
+    if (change.kind == RunChange::export_huggingface) {
+      path = free_path(folder, id + "-huggingface", "");
+      answer.difference = std::max(answer.difference, export_folder(checkpoint, path, "float32").logit);
+    } else if (change.kind == RunChange::export_gguf) {
+      path = free_path(folder, id, "gguf");
+      answer.difference = std::max(answer.difference, export_gguf(checkpoint, path, "float32").logit);
+    } else {
+      path = free_path(folder, id, "safetensors");
+      export_model(checkpoint, path, change.kind == RunChange::export_official ? ExportNames::official : ExportNames::own, false, false);
+    }
     ++answer.done;
   }
   return change.runs.size() == 1 ? path : folder;
@@ -125,6 +133,8 @@ void change_run(RunAdmin& admin, const RunChange& change, size_t i, RunChanged& 
     case RunChange::export_trace:
     case RunChange::export_model:
     case RunChange::export_official:
+    case RunChange::export_huggingface:
+    case RunChange::export_gguf:
       break;
   }
 }

@@ -70,8 +70,12 @@ struct RunChange {
     export_jsonl,
     export_tfevents,
     export_trace,
-    export_model,    // last checkpoint, with this program's tensor names
-    export_official  // last checkpoint, with the names of the published PyTorch model
+    // Of the last checkpoint: with this program's tensor names, with those of the published PyTorch model, as a folder of the transformers
+    // library, as a GGUF file.
+    export_model,
+    export_official,
+    export_huggingface,
+    export_gguf
   };
   Kind kind = rename;
   std::vector<std::string> runs = {};   // exact ids
@@ -82,6 +86,7 @@ struct RunChanged {
   RunChange change = {};
   std::string problem = {};  // why it failed, entirely or in part; "" = success
   std::string written = {};  // export: the file or the folder
+  double difference = -1;    // export: the largest of a logit of the model that was read again; -1: none was compared
   int64_t bytes = 0;         // purge: size of the deleted checkpoints
   size_t done = 0;           // number of runs changed or exported
   bool given_up = false;     // ended before all was done
