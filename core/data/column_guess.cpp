@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kRows = 2000;               // that are looked at
 constexpr size_t kMostGuessedClasses = 100;  // of a label that nobody named
 constexpr size_t kRowsOfAClass = 5;          // at least, on average
+constexpr size_t kRowsOfAGap = 20;           // at least
 constexpr size_t kLongestLabel = 60;         // bytes
 // Columns that hold a label more often than not.
 constexpr std::array kUsualLabels = {"class",   "category", "target", "sentiment", "topic",    "intent",
@@ -25,12 +26,12 @@ struct Column {
   std::map<std::string, size_t> values;  // how often each comes; not all of a column with very many
   double words = 0;                      // sum over rows
   size_t rows = 0, longest = 0;
-  bool has_gaps = false;  // an empty cell
+  size_t gaps = 0;  // empty cells
 
   void add(const std::string& cell) {
     ++rows;
     longest = std::max(longest, cell.size());
-    has_gaps |= cell.empty();
+    gaps += cell.empty() ? 1 : 0;
     bool inside = false;
     for (const char c : cell) {
       const bool space = c == ' ' || c == '\t' || c == '\n';
@@ -39,10 +40,10 @@ struct Column {
     }
     if (values.size() <= kMostGuessedClasses || values.contains(cell)) ++values[cell];
   }
-  // `usual`: by its name it is one, so that empty cells are mistakes in it.
+  // Few empty cells are mistakes in a label, and so are more where it is one by its name (`usual`).
   bool may_be_label(bool usual) const {
-    const size_t classes = values.size() - (has_gaps ? 1 : 0);
-    return (!has_gaps || usual) && longest <= kLongestLabel && classes >= 2 && values.size() <= kMostGuessedClasses &&
+    const size_t classes = values.size() - (gaps > 0 ? 1 : 0);
+    return (gaps <= rows / kRowsOfAGap || usual) && longest <= kLongestLabel && classes >= 2 && values.size() <= kMostGuessedClasses &&
            rows >= kRowsOfAClass * values.size();
   }
 };

@@ -51,6 +51,10 @@ TEST(ColumnGuess, WhatIsNotThereStaysEmpty) {
   std::string gaps = "text,mark\n";
   for (int i = 0; i < 30; ++i) gaps += "some words," + std::string(i % 3 == 0 ? "" : i % 3 == 1 ? "p" : "q") + "\n";
   EXPECT_EQ(guess("a.csv", gaps), (ColumnNames{"text", "", ""})) << "rows without a label";
+  std::string few = "text,shop,mark\n";
+  for (int i = 0; i < 60; ++i)
+    few += "some words," + std::string(1, static_cast<char>('a' + i % 5)) + (i == 7 ? "," : i % 2 ? ",p" : ",q") + "\n";
+  EXPECT_EQ(guess("a.csv", few).label, "mark") << "an empty cell of 60 is told as a mistake later";
   gaps.replace(0, 9, "text,topic");
   EXPECT_EQ(guess("a.csv", gaps).label, "topic") << "a label by its name: an empty one is told as a mistake later";
   EXPECT_EQ(guess("a.csv", table(',', "name,mood,body,size") + "a broken row\n\"no end").first, "body");
