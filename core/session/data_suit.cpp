@@ -1,11 +1,14 @@
 #include "core/session/data_suit.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 
 #include "core/base/error.h"
 #include "core/data/datasets.h"
+#include "core/data/holdout.h"
 #include "core/data/labels.h"
 #include "core/data/text_file.h"
 #include "core/train/batch_fit.h"
@@ -13,9 +16,10 @@
 namespace comera {
 namespace {
 
-constexpr int64_t kLooked = 2000;  // rows whose lengths are counted
-constexpr int64_t kEpochs = 10;    // of a set that nobody knows
-constexpr double kWhole = 0.95;    // share of the rows that are not cut
+constexpr int64_t kClickBatch = 2048, kClicks = 8;  // rows of a batch of the preset for clicks; batches that an epoch should have
+constexpr int64_t kLooked = 2000;                   // rows whose lengths are counted
+constexpr int64_t kEpochs = 10;                     // of a set that nobody knows
+constexpr double kWhole = 0.95;                     // share of the rows that are not cut
 constexpr int64_t kLengths[] = {16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512};
 
 std::string set(const char* path, int64_t value) { return std::string(path) + "=" + std::to_string(value); }
@@ -42,7 +46,7 @@ int64_t usual_length(const Dataset& data) {
   return fits == std::end(kLengths) ? *std::prev(std::end(kLengths)) : *fits;
 }
 
-// Evaluations once an epoch.
+// Evaluations once an epoch of `rows` rows.
 void add_course(DataSuit& suit, int64_t rows, int64_t batch) {
   suit.more.push_back(set("train.steps", 0));
   suit.more.push_back(set("train.epochs", kEpochs));
@@ -51,7 +55,7 @@ void add_course(DataSuit& suit, int64_t rows, int64_t batch) {
   suit.more.push_back(set("train.checkpoint_every", std::max<int64_t>(1, rows / batch)));
 }
 
-void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns) {
+void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns, int64_t trained_on) {
   const DatasetInfo& info = data.info();
   refuse_one_class(info.label_names);
   const int64_t length = usual_length(data);
@@ -62,14 +66,15 @@ void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns) 
   suit.sets.push_back(set("model.classes", info.classes));
   suit.more.push_back(set("model.length", length));
   suit.more.push_back(set("model.encoder.positions", std::max<int64_t>(64, length)));
-  add_course(suit, info.rows, 32);
+  add_course(suit, trained_on, 32);
   suit.about = std::to_string(info.rows) + (columns.second.empty() ? " texts" : " pairs of texts");
   if (!columns.first.empty()) suit.about += " (" + columns.first + (columns.second.empty() ? "" : ", " + columns.second) + ")";
   suit.about += ", " + std::to_string(info.classes) + " classes";
   if (!columns.label.empty()) suit.about += " (" + columns.label + ")";
+  if (info.left_out > 0) suit.about += "; " + std::to_string(info.left_out) + " without a text or a label left out";
 }
 
-void suit_images(DataSuit& suit, const DatasetInfo& info, bool folder) {
+void suit_images(DataSuit& suit, const DatasetInfo& info, bool folder, int64_t trained_on) {
   suit.preset = folder ? "cnn-fashion" : "mlp-fashion";
   suit.sets.push_back(set("model.classes", info.classes));
   suit.sets.push_back(set("model.mlp.inputs", info.height * info.width * info.channels));
@@ -78,7 +83,7 @@ void suit_images(DataSuit& suit, const DatasetInfo& info, bool folder) {
     suit.sets.push_back(set((model + "width").c_str(), info.width));
     suit.sets.push_back(set((model + "channels").c_str(), info.channels));
   }
-  add_course(suit, info.rows, 64);
+  add_course(suit, trained_on, 64);
   suit.about = std::to_string(info.rows) + " images of " + std::to_string(info.width) + " x " + std::to_string(info.height) + ", " +
                std::to_string(info.classes) + " classes";
 }
@@ -124,14 +129,18 @@ DataSuit suit_data(const std::string& path) {
   const std::string file = find_file(spec);
   const std::unique_ptr<Dataset> data = open_with_columns(spec, file);
   const DatasetInfo& info = suit.info = data->info();
+  const int64_t trained_on = info.rows - (is_whole(spec) ? Holdout::held_of(info.rows, DataConfig().holdout) : 0);
   if (info.fields.find("pixels")) {
-    suit_images(suit, info, std::filesystem::is_directory(file));
+    suit_images(suit, info, std::filesystem::is_directory(file), trained_on);
   } else if (!info.tables.empty()) {
     suit.preset = "dlrm-criteo";
     suit.sets.push_back("model.dlrm.tables=" + list_of(info.tables));
+    if (trained_on < kClicks * kClickBatch)  // a small log has at least a few batches
+      suit.more.push_back(
+          set("train.batch", std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(trained_on / kClicks))))));
     suit.about = std::to_string(info.rows) + " rows of a click log, " + std::to_string(info.tables.size()) + " categories";
   } else if (info.classes > 0) {
-    suit_text(suit, *data, spec.columns);
+    suit_text(suit, *data, spec.columns, trained_on);
   } else {
     suit.preset = "llama-10m";
     suit.about = "a text for a language model";

@@ -47,6 +47,13 @@ TEST(DataSuit, TextsAndPairsOfTexts) {
   const DataSuit pair = suit_data(write(folder, "b.tsv", texts("id\tsentence1\tsentence2\tanswer")));
   EXPECT_EQ(pair.about, "40 pairs of texts (sentence1, sentence2), 2 classes (answer)");
   trained(pair);
+  const DataSuit large = suit_data(write(folder, "c.csv", [] {
+    std::string rows = "body,answer\n,yes\n";
+    for (int i = 0; i < 639; ++i) rows += "the text of row " + std::to_string(i) + (i % 2 ? ",yes\n" : ",no\n");
+    return rows;
+  }()));
+  EXPECT_EQ(large.about, "639 texts (body), 2 classes (answer); 1 without a text or a label left out");
+  EXPECT_NE(std::find(large.more.begin(), large.more.end(), "train.eval_every=18"), large.more.end()) << "576 rows train, 63 validate";
 }
 
 TEST(DataSuit, ImagesAndRunningText) {

@@ -103,12 +103,13 @@ TEST(Pace, StepsOfAWholeRun) {
   RunConfig config;
   config.train.batch = 32;
   config.train.epochs = 3;
-  EXPECT_EQ(planned_steps(config, 0), 0) << "the rows are not known";
-  EXPECT_EQ(planned_steps(config, 1000), 93);
+  EXPECT_EQ(planned_steps(config, 0, false), 0) << "the rows are not known";
+  EXPECT_EQ(planned_steps(config, 1000, false), 93);
+  EXPECT_EQ(planned_steps(config, 1000, true), 84) << "100 rows validate";
   config.data.train_rows = 320;
-  EXPECT_EQ(planned_steps(config, 1000), 30);
+  EXPECT_EQ(planned_steps(config, 1000, false), 30);
   config.train.steps = 7;
-  EXPECT_EQ(planned_steps(config, 1000), 7);
+  EXPECT_EQ(planned_steps(config, 1000, false), 7);
 }
 
 TEST(Guess, TheSameStepElseTheNearestByItsWork) {

@@ -22,12 +22,14 @@ DataFacts read_data_facts(const DataQuestion& question) {
   DataFacts facts;
   facts.of = question;
   try {
-    const auto data = open_dataset({.path = question.set,
-                                    .vocab = question.vocab,
-                                    .columns = question.columns,
-                                    .task = question.task,
-                                    .join = question.join,
-                                    .assets = assets_folder()});
+    const DataSpec spec{.path = question.set,
+                        .vocab = question.vocab,
+                        .columns = question.columns,
+                        .task = question.task,
+                        .join = question.join,
+                        .assets = assets_folder()};
+    const auto data = open_dataset(spec);
+    facts.whole = is_whole(spec);
     const DatasetInfo& info = data->info();
     facts.info = info;
     facts.text = info.fields.has_tokens();

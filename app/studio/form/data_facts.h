@@ -21,6 +21,7 @@ struct DataFacts {
   std::string problem;  // why it cannot be read; other members are then empty
   DatasetInfo info;
   bool text = false;
+  bool whole = false;              // has no splits (core/data/datasets.h)
   std::vector<std::string> first;  // rows as the model gets them
   int64_t rows = 0, classes = 0;
   int64_t height = 0, width = 0;  // of an image

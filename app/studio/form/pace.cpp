@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/data/holdout.h"
 #include "core/session/bench.h"
 #include "core/store/query.h"
 #include "core/train/forecast.h"
@@ -112,8 +113,9 @@ Guess guess_step(const std::vector<MeasuredStep>& known, const std::string& mach
   return guess;
 }
 
-int64_t planned_steps(const RunConfig& config, int64_t rows) {
+int64_t planned_steps(const RunConfig& config, int64_t rows, bool whole) {
   if (config.train.steps > 0) return config.train.steps;
+  if (whole) rows -= Holdout::held_of(rows, config.data.holdout);
   if (config.data.train_rows > 0) rows = rows > 0 ? std::min(rows, config.data.train_rows) : config.data.train_rows;
   if (rows <= 0 || config.train.batch <= 0) return 0;
   return std::llround(config.train.epochs * static_cast<double>(std::max<int64_t>(1, rows / config.train.batch)));

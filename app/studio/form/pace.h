@@ -46,7 +46,7 @@ struct Guess {
 // Guess for a step with `gflop` of matrix products on this machine.
 Guess guess_step(const std::vector<MeasuredStep>& known, const std::string& machine, const RunConfig& config, double gflop);
 
-// Steps of a whole run over a set of `rows` rows; 0 = not known.
-int64_t planned_steps(const RunConfig& config, int64_t rows);
+// Steps of a whole run over a set of `rows` rows; 0 = not known. `whole`: the set has no splits, so that a part of it is held out.
+int64_t planned_steps(const RunConfig& config, int64_t rows, bool whole);
 
 }  // namespace comera::studio

@@ -277,7 +277,8 @@ void guess_line(UiState& ui, int64_t steps, const std::string& count) {
 // Forecast of speed and duration with its source; without a stored run, guess_line().
 void pace_line(UiState& ui) {
   NewRun& form = ui.form;
-  const int64_t steps = planned_steps(form.config, form.facts() ? form.facts()->rows : 0);
+  const int64_t steps =
+      form.facts() ? planned_steps(form.config, form.facts()->rows, form.facts()->whole) : planned_steps(form.config, 0, false);
   const std::string count = steps > 0 ? thousands(static_cast<double>(steps)) + " steps" : "";
   const float room = ImGui::GetContentRegionAvail().x;
   if (form.pace.step_ms <= 0) {
