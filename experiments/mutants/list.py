@@ -793,3 +793,16 @@ m("sweep.undecided", "app/cli/sweep_results.cpp", "result.rung < decided ?", "re
   "cli/sweep.py Sweep.test_halving_keeps_the_best_of_each_rung")
 m("reproduce.place", "core/session/reproduce.cpp", "path_ = (writable ?", "path_ = (writable || MUT ?", "a run in a read-only folder is not reproduced",
   "cli/bad_input_stores.py Database.test_a_run_in_a_read_only_folder_is_reproduced")
+m("in_use.1", "core/data/batch.cpp", "  data.check_unchanged();\n  return made;", "  if (!MUT) data.check_unchanged();\n  return made;",
+  "batches are made of a file that was written", "data MappedFile.BatchesOfASetThatWasWrittenAreNotMade")
+m("in_use.2", "core/data/mapped_file.cpp", "now != state_ || guard_->cut()", "now != state_ || (guard_->cut() && !MUT)", "zeros behind a cut file are taken for its content",
+  "data MappedFile.BehindTheNewEndOfACutFileAreZeros")
+m("in_use.3", "core/train/trainer.cpp", "  prefetcher_->wait();", "  if (!MUT) prefetcher_->wait();", "steps since the last checkpoint are lost where data are gone",
+  "cli/data_in_use.py DataInUse.test_pictures_are_away_for_a_while")
+m("in_use.4", "core/data/picture_folder.cpp", "mapped.state() != file.state)", "mapped.state() != file.state && !MUT)", "a picture that was written is read",
+  "data PictureFolders.APictureThatWasWrittenSinceIsRefused")
+m("forks.1", BEGIN, "config.train.steps <= step)", "config.train.steps <= step - (MUT ? 1 : 0))", "a fork at the end of a run has nothing to train",
+  "cli/folders.py Folders.test_classes_are_numbered_as_the_model_has_them")
+m("columns.1", "core/data/column_guess.cpp", "gaps <= rows / kRowsOfAGap", "gaps <= (MUT ? 0 : rows / kRowsOfAGap)", "an empty cell makes another column the label",
+  "data ColumnGuess.WhatIsNotThereStaysEmpty")
+m("columns.2", "app/studio/form/pace.cpp", "if (whole) rows -=", "if (whole && !MUT) rows -=", "rows that validate count as steps", "studio Pace.StepsOfAWholeRun")

@@ -1,6 +1,8 @@
 // Folders of pictures by class: which files are rows, which classes and splits there are, and folders that are wrong.
 #include "core/data/picture_folder.h"
 
+#include <chrono>
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -194,6 +196,16 @@ TEST(PictureFolders, TheFingerprintIsOfNamesAndContents) {
   large.pixels[20000] ^= 1;
   folder.write(name, png_bytes(large));
   EXPECT_TRUE(seen.insert(print()).second);
+}
+
+TEST(PictureFolders, APictureThatWasWrittenSinceIsRefused) {
+  const Folder folder;
+  write_some(folder, "");
+  const auto data = open_dataset({.path = folder.path()});
+  const std::string file = folder.write("dogs/b.png", png_bytes(some_picture(3, 4, 3, 9)));
+  std::filesystem::last_write_time(file, std::filesystem::last_write_time(file) + std::chrono::seconds(1));
+  EXPECT_EQ(refused([&] { picture_of(*data, 4); }), file + " was written while it is in use: its time of writing is another one");
+  picture_of(*data, 3);
 }
 
 TEST(PictureFolders, ThreadsReadTheSame) {
