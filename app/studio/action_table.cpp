@@ -11,6 +11,7 @@
 #include "app/studio/newcomer.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
+#include "app/studio/parts/texts.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/timeline.h"
@@ -516,7 +517,7 @@ namespace {
 
 void draw_item(UiState& ui, const Action& action) {
   const bool can = action.why_not.empty();
-  const std::string label = action.title + "###" + action.id;
+  const std::string label = whole_label(action.title) + "###" + action.id;
   if (ImGui::MenuItem(label.c_str(), key_text(action.keys).c_str(), action.checked.value_or(false), can)) action.act(ui);
   name_item(action.id);
   const std::string& told = can ? action.about : action.why_not;

@@ -1,5 +1,8 @@
 // What is told by a tooltip is told without the mouse as well: under the keyboard, and as a text to be copied.
+#include <imgui_internal.h>
+
 #include "app/studio/actions.h"
+#include "app/studio/parts/texts.h"
 #include "tests/studio/clicked.h"
 
 namespace comera::studio {
@@ -156,6 +159,38 @@ TEST_F(Told, WhatIsCopiedIsWhatWasPointedAt) {
   ASSERT_TRUE(sees("says:process 999"));
   click("copy:Copy value");
   EXPECT_EQ(clipboard(), "process 300.0 MiB");
+}
+
+// Dear ImGui takes "##" in a label as the begin of an id, which it does not draw; in a user's text it is a part of the text.
+TEST_F(Told, ATextOfTheUserIsDrawnToItsEnd) {
+  const auto drawn = [&](const std::string& text, float width) {
+    int corners = 0;
+    stage_.extra = [&] {
+      ImGui::Begin("texts");
+      const int before = ImGui::GetWindowDrawList()->VtxBuffer.Size;
+      text_fit(text, width, theme().text);
+      corners = ImGui::GetWindowDrawList()->VtxBuffer.Size - before;
+      ImGui::End();
+    };
+    sees("");
+    stage_.extra = {};
+    return corners;
+  };
+  EXPECT_EQ(drawn("su ##ss", 500), drawn("su xxss", 500));
+  EXPECT_GT(drawn("su ##ss and much more than fits here", 90), drawn("su ", 90) + 4) << "cut, with an ellipsis";
+  for (const char* text : {"a ##b", "###", "a", "", "a###b##"}) {
+    const std::string label = whole_label(text);
+    EXPECT_EQ(ImGui::FindRenderedTextEnd(label.c_str()), label.c_str() + label.size()) << text;
+  }
+  ui().run_table.saved_filters = {"a ##b"};
+  float plain = 0, hashed = 0;
+  stage_.extra = [&] {
+    plain = ImGui::CalcTextSize("a ##b").x;
+    hashed = ImGui::CalcTextSize(whole_label("a ##b").c_str(), nullptr, true).x;
+  };
+  sees("");
+  EXPECT_EQ(plain, hashed);
+  stage_.extra = {};
 }
 
 }  // namespace

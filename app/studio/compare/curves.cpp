@@ -53,7 +53,7 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
   ImGui::SameLine();
   ImGui::SetNextItemWidth(em(7));
   const bool over = !compare.over.empty();
-  if (ImGui::BeginCombo("##axis", over ? compare.over.c_str() : title_of(compare.axis), ImGuiComboFlags_HeightLarge)) {
+  if (ImGui::BeginCombo("##axis", whole_label(over ? compare.over : title_of(compare.axis)).c_str(), ImGuiComboFlags_HeightLarge)) {
     for (int i = 0; i < kXAxes; ++i)
       if (const auto axis = static_cast<XAxis>(i); ImGui::Selectable(title_of(axis), !over && axis == compare.axis)) {
         compare.over.clear();
@@ -72,7 +72,7 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
   if (ImGui::BeginCombo("##metrics", ("Metrics: " + std::to_string(shown)).c_str(), ImGuiComboFlags_HeightLarge)) {
     for (const Metric& metric : metrics) {
       bool on = metric.shown;
-      if (!ImGui::Checkbox((std::string(describe_metric(metric.name).title) + "###" + metric.name).c_str(), &on)) continue;
+      if (!ImGui::Checkbox((whole_label(describe_metric(metric.name).title) + "###" + metric.name).c_str(), &on)) continue;
       if (!compare.toggled_metrics.erase(metric.name)) compare.toggled_metrics.insert(metric.name);
     }
     ImGui::EndCombo();

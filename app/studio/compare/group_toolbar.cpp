@@ -11,14 +11,14 @@ namespace {
 std::string text_of(const std::string& by) { return by.empty() ? "Each run" : by == kBySeed ? "Seeds" : by; }
 
 void choose_group(Compare& compare) {
-  const bool open = ImGui::BeginCombo("##group", text_of(compare.group_by).c_str(), ImGuiComboFlags_HeightLarge);
+  const bool open = ImGui::BeginCombo("##group", whole_label(text_of(compare.group_by)).c_str(), ImGuiComboFlags_HeightLarge);
   if (!open) return name_item("group-by");
   std::vector<std::string> choices = group_choices(compare);
   choices.insert(choices.begin(), "");
   // A grouping that is not possible with these runs stays in the list, and applies again once their values differ.
   if (std::find(choices.begin(), choices.end(), compare.group_by) == choices.end()) choices.push_back(compare.group_by);
   for (const std::string& by : choices) {
-    if (ImGui::Selectable((text_of(by) + "###group-" + by).c_str(), by == compare.group_by)) compare.group_by = by;
+    if (ImGui::Selectable((whole_label(text_of(by)) + "###group-" + by).c_str(), by == compare.group_by)) compare.group_by = by;
     name_item("group:" + by);
   }
   ImGui::EndCombo();

@@ -79,14 +79,14 @@ bool run_combo(const char* id, const Compare& compare, std::string& chosen, floa
   const ComparedRun* now = compare.find(chosen);
   bool changed = false;
   ImGui::SetNextItemWidth(width);
-  if (!ImGui::BeginCombo(id, now ? label_of(compare, *now).c_str() : "")) return false;
+  if (!ImGui::BeginCombo(id, now ? whole_label(label_of(compare, *now)).c_str() : "")) return false;
   for (const auto& run : compare.runs) {
     ImGui::PushID(run->wanted.c_str());
     const ImVec2 at = ImGui::GetCursorScreenPos();
     draw_sample(ImGui::GetWindowDrawList(), {at.x, at.y + ImGui::GetTextLineHeight() / 2}, em(kSampleWidth), run->slot);
     ImGui::Dummy({em(kSampleWidth), 0});
     ImGui::SameLine(0, em(0.4f));
-    if (ImGui::Selectable((label_of(compare, *run) + "###run").c_str(), run.get() == now) && run.get() != now) {
+    if (ImGui::Selectable((whole_label(label_of(compare, *run)) + "###run").c_str(), run.get() == now) && run.get() != now) {
       chosen = run->wanted;
       changed = true;
     }

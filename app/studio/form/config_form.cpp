@@ -607,7 +607,7 @@ class Form : public PathVisitor {
   bool data_combo(std::string& value, float width) {
     bool chosen = false;
     ImGui::SetNextItemWidth(width);
-    if (!ImGui::BeginCombo("##value", value.empty() ? "none" : value.c_str(), ImGuiComboFlags_HeightLarge)) return false;
+    if (!ImGui::BeginCombo("##value", value.empty() ? "none" : whole_label(value).c_str(), ImGuiComboFlags_HeightLarge)) return false;
     for (const DataChoice& set : form_.data) {
       ImGui::PushID(set.name.c_str());
       if (ImGui::Selectable("##set", set.name == value, 0, {em(24), ImGui::GetTextLineHeight() * 2.1f})) {

@@ -126,7 +126,8 @@ void draw_title(const MethodPlan& plan, const Look& look, ImVec2 at, bool own) {
   ImGui::PushFont(own ? fonts().bold : fonts().text, 0);
   ImGui::PushStyleColor(ImGuiCol_Text, plan.forecast ? theme().text : theme().dim);
   const float right = look.two_lines || !plan.forecast ? at.x + look.width : at.x + look.left - em(0.3f);
-  ImGui::RenderTextEllipsis(list, {at.x + look.sign, at.y}, {right, at.y + line}, right, plan.title.c_str(), nullptr, nullptr);
+  ImGui::RenderTextEllipsis(list, {at.x + look.sign, at.y}, {right, at.y + line}, right, plan.title.c_str(),
+                            plan.title.c_str() + plan.title.size(), nullptr);
   ImGui::PopStyleColor();
   ImGui::PopFont();
 }

@@ -57,7 +57,7 @@ void axis_combo(UiState& ui) {
   const RunView& view = ui.shown();
   const bool over = !grid.over.empty();
   ImGui::SetNextItemWidth(em(7.4f));
-  if (ImGui::BeginCombo("##axis", over ? grid.over.c_str() : title_of(grid.axis), ImGuiComboFlags_HeightLarge)) {
+  if (ImGui::BeginCombo("##axis", whole_label(over ? grid.over : title_of(grid.axis)).c_str(), ImGuiComboFlags_HeightLarge)) {
     for (int i = 0; i < kXAxesOfOne; ++i) {
       const auto axis = static_cast<XAxis>(i);
       const char* why = no_axis(view, axis);
@@ -94,7 +94,7 @@ void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
     }
     for (const PlotTile& tile : all) {
       bool on = tile.extra == grid.toggled.contains(tile.id);
-      if (ImGui::Checkbox((std::string(tile.title) + "###plot-" + tile.id).c_str(), &on) && !grid.toggled.erase(tile.id))
+      if (ImGui::Checkbox((whole_label(tile.title) + "###plot-" + tile.id).c_str(), &on) && !grid.toggled.erase(tile.id))
         grid.toggled.insert(tile.id);
       if (tile.help) tooltip(tile.help);
     }

@@ -33,9 +33,9 @@ std::string title_of_source(const std::string& source) {
 
 void choose_source(UiState& ui) {
   NewRun& form = ui.form;
-  if (!ImGui::BeginCombo("##source", title_of_source(form.source).c_str())) return;
+  if (!ImGui::BeginCombo("##source", whole_label(title_of_source(form.source)).c_str())) return;
   for (const std::string& name : form.presets)
-    if (ImGui::Selectable(name.c_str(), name == form.source)) open_form(ui, name);
+    if (ImGui::Selectable(whole_label(name).c_str(), name == form.source)) open_form(ui, name);
   ImGui::Separator();
   if (ImGui::Selectable("Open a config file ...")) open_browser(ui, BrowseFor::config);
   ImGui::EndCombo();

@@ -259,7 +259,7 @@ void filters_popup(RunTable& table) {
   if (ImGui::MenuItem("Delete this filter###forget", nullptr, false, kept)) std::erase(table.saved_filters, table.filter);
   if (!table.saved_filters.empty()) ImGui::Separator();
   for (const std::string& filter : table.saved_filters)
-    if (ImGui::MenuItem((filter + "###kept-" + filter).c_str(), nullptr, filter == table.filter)) table.filter = filter;
+    if (ImGui::MenuItem((whole_label(filter) + "###kept-" + filter).c_str(), nullptr, filter == table.filter)) table.filter = filter;
   ImGui::Separator();
   text_dim("Examples");
   for (const char* example :

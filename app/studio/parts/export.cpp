@@ -80,9 +80,9 @@ void draw_dialog(UiState& ui) {
       return i == count ? "All " + std::to_string(count) + " charts of " + panel->title : e.titles[static_cast<size_t>(i)];
     };
     row("Chart");
-    if (ImGui::BeginCombo("##chart", name_of_choice(e.chart).c_str())) {
+    if (ImGui::BeginCombo("##chart", whole_label(name_of_choice(e.chart)).c_str())) {
       for (int i = 0; i < (count > 1 ? count + 1 : 1); ++i)
-        if (ImGui::Selectable((name_of_choice(i) + "##" + std::to_string(i)).c_str(), i == e.chart)) e.chart = i;
+        if (ImGui::Selectable((whole_label(name_of_choice(i)) + "##" + std::to_string(i)).c_str(), i == e.chart)) e.chart = i;
       ImGui::EndCombo();
     }
     row("As");

@@ -189,7 +189,7 @@ bool choose_over(std::string& over, const std::vector<std::string>& names) {
   ImGui::Separator();
   text_dim("A metric at the same step");
   for (const std::string& name : names)
-    if (ImGui::Selectable((name + "###over-" + name).c_str(), name == over)) {
+    if (ImGui::Selectable((whole_label(name) + "###over-" + name).c_str(), name == over)) {
       over = name;
       chosen = true;
     }

@@ -57,10 +57,15 @@ void text_fit(const std::string& text, float width, ImU32 color) {
   const float height = ImGui::GetTextLineHeight();
   ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {at.x, at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset},
                             {at.x + width, at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset + height}, at.x + width,
-                            text.c_str(), nullptr, &size);
+                            text.c_str(), text.c_str() + text.size(), &size);
   ImGui::PopStyleColor();
   ImGui::Dummy({std::min(width, size.x), height});
   if (size.x > width) tooltip(text.c_str());
+}
+
+std::string whole_label(std::string text) {
+  for (size_t at = 0; (at = text.find("##", at)) != std::string::npos; ++at) text.insert(at + 1, 1, '\r');
+  return text;
 }
 
 void tooltip(const char* text) {

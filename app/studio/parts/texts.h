@@ -13,6 +13,8 @@ void text_wrapped(const std::string& text, ImU32 color);  // up to the right end
 void text_right(const std::string& text, float right, ImU32 color);
 // Text, cut with an ellipsis if it is too wide; the tooltip then has the whole text.
 void text_fit(const std::string& text, float width, ImU32 color);
+// A label that shows a user's text as it is: Dear ImGui hides what follows "##" in labels, and draws nothing for the '\r' added between.
+std::string whole_label(std::string text);
 // Places the next item of this width on the current line, `gap` after the previous item (-1: default spacing), or on a new line if it does
 // not fit.
 void beside_or_below(float width, float gap = -1);
