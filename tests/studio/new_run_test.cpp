@@ -1,8 +1,10 @@
 // The form of a new run: its forecast is the planner's, its errors are the config's, and what it starts is what it shows.
 #include "app/studio/form/new_run.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "app/plan_rows.h"
@@ -104,17 +106,16 @@ TEST_P(FormSizes, DrawsInside) {
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << "not read";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FormSizes,
-                         testing::Combine(testing::Values(FormSize{"960x600", {960, 600}, 1}, FormSize{"960x600_at_3", {960, 600}, 3},
-                                                          FormSize{"1600x900", {1600, 900}, 1}, FormSize{"1920x1200_at_2", {1920, 1200}, 2},
-                                                          FormSize{"2880x1800_at_3", {2880, 1800}, 3},
-                                                          FormSize{"3840x2160", {3840, 2160}, 1},
-                                                          FormSize{"3840x2160_at_3", {3840, 2160}, 3}),
-                                          testing::Values(ThemeKind::dark, ThemeKind::light)),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param).name) +
-                                  (std::get<1>(info.param) == ThemeKind::dark ? "_dark" : "_light");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, FormSizes,
+    testing::Combine(testing::Values(FormSize{"800x500", {800, 500}, 1}, FormSize{"960x600", {960, 600}, 1},
+                                     FormSize{"960x600_at_3", {960, 600}, 3}, FormSize{"1600x900", {1600, 900}, 1},
+                                     FormSize{"1920x1200_at_2", {1920, 1200}, 2}, FormSize{"2880x1800_at_3", {2880, 1800}, 3},
+                                     FormSize{"3840x2160", {3840, 2160}, 1}, FormSize{"3840x2160_at_3", {3840, 2160}, 3}),
+                     testing::Values(ThemeKind::dark, ThemeKind::light)),
+    [](const auto& info) {
+      return std::string(std::get<0>(info.param).name) + (std::get<1>(info.param) == ThemeKind::dark ? "_dark" : "_light");
+    });
 
 // After a config that cannot be read another one can, and the same one once it was mended.
 TEST(NewRun, GoesOnFromAConfigThatCannotBeRead) {
@@ -428,7 +429,7 @@ TEST(NewRun, DataThatIsNotThereAndDevicesStopAStart) {
   EXPECT_TRUE(has_problem(stage.ui.form.outlook_problems, "train.device"));
   EXPECT_TRUE(stage.ui.form.forecast) << "sizes need neither";
   start_form(stage.ui);
-  stage.frames(2);
+  ASSERT_TRUE(stage.until([&] { return !stage.ui.form.start_wanted; })) << "the disk is looked at once more";
   EXPECT_TRUE(stage.ui.form.listing);
   EXPECT_FALSE(stage.ui.live);
 }
@@ -484,6 +485,35 @@ TEST(NewRun, RatesAreSlidOverDecades) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", after);
   EXPECT_DOUBLE_EQ(std::atof(text), after) << "three digits";
+}
+
+// A file that could not be read is mended with another program: the form reads it again by itself, and starts the run.
+TEST(NewRun, ReadsDataAgainThatChangedOnTheDisk) {
+  const test::Folder folder;
+  const auto write = [&](const std::string& text) { std::ofstream(folder.file("texts.csv")) << text; };
+  write("text,label\n\"not closed");
+  Stage stage;
+  open_form(stage.ui, "demo");
+  ASSERT_TRUE(stage.until([&] { return stage.ui.form.ready; }));
+  RunConfig& config = stage.ui.form.config;
+  config = load_config("encoder6-mnli", {"data.set=" + folder.file("texts.csv"), "train.batch=2", "train.steps=2"});
+  form_changed(stage.ui, "");
+  const auto problem = [&] {
+    const DataFacts* facts = stage.ui.form.facts();
+    return facts ? facts->problem : "unknown";
+  };
+  ASSERT_TRUE(stage.until([&] { return problem() != "unknown"; }));
+  EXPECT_NE(problem(), "");
+  std::string rows = "text,label\n";
+  for (int i = 0; i < 40; ++i) rows += "a good text," + std::to_string(i % 3) + "\n";
+  write(rows);
+  EXPECT_TRUE(stage.until([&] { return problem().empty(); })) << problem();
+  ASSERT_TRUE(stage.until([&] { return !stage.ui.form.looking; }));
+  for (const Problem& one : blocking_problems(stage.ui.form)) ADD_FAILURE() << one.path << ": " << one.text;
+  write("text,label\n");
+  start_form(stage.ui);
+  ASSERT_TRUE(stage.until([&] { return !stage.ui.form.start_wanted && problem() != "unknown"; }));
+  EXPECT_NE(problem(), "") << "looked at when it starts";
 }
 
 }  // namespace

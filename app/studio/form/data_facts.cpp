@@ -1,8 +1,10 @@
 #include "app/studio/form/data_facts.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/paths.h"
 #include "core/config/config.h"
 
 namespace comera::studio {
@@ -10,6 +12,15 @@ namespace {
 constexpr int64_t kLooked = 4000;  // rows to read, which takes a fraction of a second
 constexpr int64_t kShown = 3, kShownTokens = 64;
 constexpr int64_t kNoLimit = 1'000'000'000;  // tokens per row
+constexpr int kStampedFiles = 1000;          // of a folder; this often asked for, more would keep a slow disk busy
+
+namespace fs = std::filesystem;
+
+void add_stamp(std::string& stamp, const fs::path& path) {
+  std::error_code ignored;
+  const auto time = fs::last_write_time(path, ignored).time_since_epoch().count();
+  stamp += path.string() + " " + std::to_string(time) + " " + std::to_string(fs::file_size(path, ignored)) + "\n";
+}
 }  // namespace
 
 double DataFacts::share_beyond(int64_t length) const {
@@ -18,9 +29,29 @@ double DataFacts::share_beyond(int64_t length) const {
   return static_cast<double>(beyond) / static_cast<double>(lengths.size());
 }
 
+std::string data_stamp(const DataQuestion& question) {
+  std::string stamp;
+  try {
+    for (const std::string& path : {question.set, paths::sets_folder() + "/" + question.set, question.vocab}) {
+      if (path.empty() || !fs::exists(path)) continue;
+      add_stamp(stamp, path);
+      if (!fs::is_directory(path)) continue;
+      int left = kStampedFiles;
+      for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied)) {
+        if (--left < 0) break;
+        add_stamp(stamp, entry.path());
+      }
+    }
+  } catch (const std::exception& error) {
+    stamp += error.what();  // a folder that cannot be listed; also that may change
+  }
+  return stamp;
+}
+
 DataFacts read_data_facts(const DataQuestion& question) {
   DataFacts facts;
   facts.of = question;
+  facts.stamp = data_stamp(question);  // before reading: what is written meanwhile is then noticed
   try {
     const DataSpec spec{.path = question.set,
                         .vocab = question.vocab,

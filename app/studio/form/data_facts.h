@@ -18,6 +18,7 @@ struct DataQuestion {
 
 struct DataFacts {
   DataQuestion of;
+  std::string stamp;    // of the files that were read
   std::string problem;  // why it cannot be read; other members are then empty
   DatasetInfo info;
   bool text = false;
@@ -33,6 +34,9 @@ struct DataFacts {
   double share_beyond(int64_t length) const;  // share of longer rows
 };
 
+// Sizes and times of the files of the set and of its vocabulary, without reading them: changes when one is written, added or removed. Of
+// folders with many files, only the first ones count. Never throws.
+std::string data_stamp(const DataQuestion& question);
 // Never throws.
 DataFacts read_data_facts(const DataQuestion& question);
 

@@ -1,5 +1,7 @@
 #include "app/studio/form/new_run.h"
 
+#include <imgui.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -128,6 +130,7 @@ void open_source(UiState& ui, const std::string& source, std::shared_ptr<const F
     form.data_reader = std::make_unique<Background<DataQuestion, DataFacts>>(read_data_facts, ui.wake);
     form.pacer = std::make_unique<Background<PaceQuestion, Pace>>(find_pace, ui.wake);
     form.meter = std::make_unique<Background<RunConfig, MeasuredStep>>(measure_step, ui.wake);
+    form.data_watch = std::make_unique<Background<DataQuestion, std::string>>(data_stamp, ui.wake);
   }
   if (source != form.source || form.config_number == 0 || !form.problem.empty()) {
     form.source = source;
@@ -161,6 +164,41 @@ void start_fork(UiState& ui) {
 }
 
 }  // namespace
+
+// Asks for the outlook of the current config.
+void look_at(NewRun& form) {
+  form.looking = true;
+  form.outlook_number = form.planner->ask({form.config, form.fork ? 1 : form.processes});
+}
+
+void read_data(NewRun& form) {
+  form.data_look = 0;
+  form.data_number = form.data_reader->ask(form.data_wanted);
+}
+
+constexpr double kLookAtData = 1;  // seconds between questions whether the data changed
+
+void look_at_data(NewRun& form) {
+  form.next_data_look = ImGui::GetTime() + kLookAtData;
+  form.data_look = form.data_watch->ask(form.data_wanted);
+}
+
+// Reads the data again when its files were changed.
+void tick_data(UiState& ui) {
+  NewRun& form = ui.form;
+  if (const auto data = form.data_reader->latest(); data && !form.facts() && data->number == form.data_number)
+    form.known_data.push_back(data->answer);
+  if (const auto now = form.data_watch->latest(); now && now->number == form.data_look) {
+    form.data_look = 0;
+    if (const DataFacts* facts = form.facts(); facts && facts->stamp != now->answer) {
+      std::erase_if(form.known_data, [&](const DataFacts& one) { return one.of == form.data_wanted; });
+      read_data(form);
+      look_at(form);  // what is planned depends on the data, too
+    }
+  }
+  const bool may = ui.layout == "new" && form.data_look == 0 && form.facts();
+  if (may && ImGui::GetTime() >= form.next_data_look) look_at_data(form);
+}
 
 void open_form(UiState& ui, const std::string& source) {
   const bool as_left = source.empty() || source == ui.form.source;
@@ -211,10 +249,10 @@ void tick_form(UiState& ui) {
     if (measured->answer.step_ms > 0) remember_step(ui.settings.measured, measured->answer);
     if (!form.looking) guess_pace(ui);
   }
-  if (const auto data = form.data_reader->latest(); data && !form.facts() && data->answer.of == form.data_wanted)
-    form.known_data.push_back(data->answer);
+  tick_data(ui);
   if (const auto pace = form.pacer->latest(); pace && pace->number == form.pace_number) form.pace = pace->answer;
-  if (form.start_wanted && form.ready && !form.looking) {
+  const bool data_known = form.data_look == 0 || !form.problems.empty();  // else it is refused whatever the data are
+  if (form.start_wanted && form.ready && !form.looking && data_known) {
     form.start_wanted = false;
     const std::vector<Problem> problems = blocking_problems(form);
     const bool only_device = problems.size() == 1 && problems.front().path == "train.device";
@@ -250,8 +288,7 @@ void form_changed(UiState& ui, const std::string& path) {
   form.unused = unused_settings(fields_of(form.config));
   form.modes = chosen_modes(form.config);
   form.start_wanted = false;
-  form.looking = true;
-  form.outlook_number = form.planner->ask({form.config, form.fork ? 1 : form.processes});
+  look_at(form);
   form.pace_number = form.pacer->ask({form.config, ui.store ? ui.store->path() : ui.store_path});
   const DataQuestion data{form.config.data.set,
                           form.config.data.vocab,
@@ -260,7 +297,11 @@ void form_changed(UiState& ui, const std::string& path) {
                           form.config.data.join};
   if (data == form.data_wanted) return;
   form.data_wanted = data;
-  if (!data.set.empty() && !form.facts()) form.data_reader->ask(data);
+  if (data.set.empty()) return;
+  if (form.facts())
+    look_at_data(form);
+  else
+    read_data(form);
 }
 
 const DataFacts* NewRun::facts() const {
@@ -342,7 +383,10 @@ std::vector<Problem> blocking_problems(const NewRun& form) {
 }
 
 void start_form(UiState& ui) {
-  if (ui.form.ready) ui.form.start_wanted = true;
+  NewRun& form = ui.form;
+  if (!form.ready) return;
+  form.start_wanted = true;
+  if (!form.data_wanted.set.empty()) look_at_data(form);
 }
 
 std::vector<std::string> caps_of(const NewRun& form) {

@@ -87,6 +87,9 @@ struct NewRun {
   std::vector<DataFacts> known_data;                  // data sets that were read, including the last requested one
   std::map<std::string, std::vector<int64_t>> modes;  // by path: modes that are chosen automatically where the setting is empty
   DataQuestion data_wanted;                           // for the current config
+  uint64_t data_number = 0;                           // of the last question for facts
+  uint64_t data_look = 0;                             // number of the last question whether its files changed; 0 = answered
+  double next_data_look = 0;                          // time of the next one
   const DataFacts* facts() const;                     // null while they are read, or if no set is chosen
   Pace pace;                                          // of the last config that was looked up
   uint64_t pace_number = 0;
@@ -109,9 +112,10 @@ struct NewRun {
   std::unique_ptr<Background<ConfigQuestion, ConfigAnswer>> reader;
   std::unique_ptr<Background<OutlookQuestion, Outlook>> planner;
   std::unique_ptr<Background<DataQuestion, DataFacts>> data_reader;
+  std::unique_ptr<Background<DataQuestion, std::string>> data_watch;
   std::unique_ptr<Background<PaceQuestion, Pace>> pacer;
   bool reading() const { return config_number != 0 && !ready && problem.empty(); }  // of base and config
-  bool all_looked() const;  // all answers are about the current config
+  bool all_looked() const;                                                          // all answers are about the current config
 
   std::map<std::string, int64_t> caps;  // rank caps by LAYER.BOND: not part of the config, but set before the run starts
   bool is_changed(const std::string& path) const { return changed.count(path) > 0; }
