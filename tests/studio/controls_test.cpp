@@ -185,5 +185,20 @@ TEST_F(LiveControls, TheModeIsSaidWithWhatItDoes) {
   EXPECT_TRUE(sees("says:reference"));
 }
 
+TEST_F(LiveControls, WhatIsTypedIsANumber) {
+  stage_.begin_run(Phase::running);
+  const double before = ui().config().method.comera.target;
+  for (const char* text : {"nan", "inf", "-nan"}) {
+    ui().toasts.clear();
+    click("method.comera.target:value");
+    stage_.type(text);
+    stage_.press(ImGuiKey_Enter);
+    EXPECT_TRUE(stage_.script->posted.empty()) << text;
+    ASSERT_FALSE(ui().toasts.empty()) << text;
+    EXPECT_NE(ui().toasts.back().text.find("Size target takes a number"), std::string::npos) << ui().toasts.back().text;
+  }
+  EXPECT_EQ(ui().config().method.comera.target, before);
+}
+
 }  // namespace
 }  // namespace comera::studio

@@ -516,5 +516,27 @@ TEST(NewRun, ReadsDataAgainThatChangedOnTheDisk) {
   EXPECT_NE(problem(), "") << "looked at when it starts";
 }
 
+TEST(NewRun, OnlyNumbersCanBeTyped) {
+  FormStage stage;
+  stage.open("demo");
+  for (const char* path : {"train.clip_norm", "train.epochs", "train.lr_core", "train.steps"}) {
+    const FieldValues before = field_values(stage.ui.form.config);
+    for (const char* text : {"nan", "inf"}) {
+      jump_to(stage.ui.form, path);
+      stage.frames(6);
+      ImGui::ActivateItemByID(item_of(path));
+      ImGui::GetCurrentContext()->NavNextActivateFlags = ImGuiActivateFlags_PreferInput;
+      stage.frames();
+      EXPECT_TRUE(ImGui::GetIO().WantTextInput) << path;
+      stage.press(ImGuiMod_Ctrl | ImGuiKey_A);
+      stage.type(text);
+      stage.press(ImGuiKey_Enter);
+      for (const auto& [at, value] : field_values(stage.ui.form.config))
+        if (const auto* number = std::get_if<double>(&value); number && !std::isfinite(*number)) ADD_FAILURE() << at << " " << text;
+      EXPECT_TRUE(std::string(text) == "inf" || field_values(stage.ui.form.config) == before) << path;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace comera::studio

@@ -115,7 +115,7 @@ void text_size_row(UiState& ui) {
   float& scale = ui.dialogs.scale;
   if (ui.dialogs.appearing || scale <= 0) scale = ui.settings.user_scale;
   ImGui::SliderFloat("##scale", &scale, 0.75f, 3, "%.2f x", ImGuiSliderFlags_AlwaysClamp);
-  if (ImGui::IsItemDeactivatedAfterEdit()) set_user_scale(ui, scale);
+  if (ImGui::IsItemDeactivatedAfterEdit() && std::isfinite(scale)) set_user_scale(ui, scale);
   if (!ImGui::IsItemActive()) scale = ui.settings.user_scale;
   ImGui::SameLine();
   if (button("1 x", {.enabled = ui.settings.user_scale != 1})) set_user_scale(ui, 1);
@@ -124,7 +124,9 @@ void text_size_row(UiState& ui) {
 void drawing_rows(UiState& ui) {
   caption("Line width", "Of curves, relative to the default; also in exported charts.");
   slider_width(em(5));
-  ImGui::SliderFloat("##line-width", &ui.settings.line_width, 0.5f, 3, "%.1f x", ImGuiSliderFlags_AlwaysClamp);
+  float line_width = ui.settings.line_width;
+  if (ImGui::SliderFloat("##line-width", &line_width, 0.5f, 3, "%.1f x", ImGuiSliderFlags_AlwaysClamp) && std::isfinite(line_width))
+    ui.settings.line_width = line_width;
 
   caption("Markers", "Shapes that distinguish curves without colour; also in exported charts.");
   ImGui::Checkbox("on compared runs", &ui.settings.line_markers);
@@ -151,8 +153,11 @@ void checkpoint_row(UiState& ui) {
           "its other intervals stay.");
   slider_width();
   const double none = 0, most = 120;
-  ImGui::SliderScalar("##autosave", ImGuiDataType_Double, &ui.settings.autosave_minutes, &none, &most,
-                      ui.settings.autosave_minutes > 0 ? "every %.0f min" : "setting of the run", ImGuiSliderFlags_AlwaysClamp);
+  double minutes = ui.settings.autosave_minutes;
+  if (ImGui::SliderScalar("##autosave", ImGuiDataType_Double, &minutes, &none, &most, minutes > 0 ? "every %.0f min" : "setting of the run",
+                          ImGuiSliderFlags_AlwaysClamp) &&
+      std::isfinite(minutes))
+    ui.settings.autosave_minutes = minutes;
   if (!ImGui::IsItemDeactivatedAfterEdit()) return;
   ui.settings.autosave_minutes = std::round(ui.settings.autosave_minutes);
   autosave(ui);

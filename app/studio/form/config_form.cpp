@@ -66,7 +66,8 @@ bool drag_number(const char* id, double& value, const Range& range, const char* 
   const double speed = even ? span / 200 : std::max(std::fabs(value) * 0.01, 1e-7);
   double moved = value;
   if (!ImGui::DragScalar(id, ImGuiDataType_Double, &moved, static_cast<float>(speed), &range.low, &range.high, format,
-                         ImGuiSliderFlags_NoRoundToFormat))
+                         ImGuiSliderFlags_NoRoundToFormat) ||
+      !std::isfinite(moved))  // typed: "nan"
     return false;
   const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
   value = typed ? moved : even ? std::round(moved * 1000) / 1000 : slider_value(moved);
@@ -87,7 +88,8 @@ bool drag_number(const char* id, int64_t& value, const Range& range) {
 bool slide(const FieldInfo& info, double& value, const char* format = "%.6g") {
   double moved = value;
   if (!ImGui::SliderScalar("##value", ImGuiDataType_Double, &moved, &info.usual.low, &info.usual.high, format,
-                           (info.scale == Scale::linear ? 0 : ImGuiSliderFlags_Logarithmic) | ImGuiSliderFlags_NoRoundToFormat))
+                           (info.scale == Scale::linear ? 0 : ImGuiSliderFlags_Logarithmic) | ImGuiSliderFlags_NoRoundToFormat) ||
+      !std::isfinite(moved))
     return false;
   const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
   value = typed ? moved : info.scale == Scale::powers ? std::exp2(std::round(std::log2(std::max(1.0, moved)))) : slider_value(moved);

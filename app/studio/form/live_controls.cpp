@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "app/format.h"
+#include "app/studio/actions.h"
 #include "app/studio/parts/cards.h"
 #include "app/studio/parts/icons.h"
 #include "app/studio/parts/inputs.h"
@@ -159,8 +160,15 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   ImGui::SetNextItemWidth(box);
   ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.87f);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), em(0.12f)));
-  if (ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, look.format.c_str(), ImGuiInputTextFlags_AutoSelectAll))
-    ui.drags[path].value = rounded(value);
+  if (ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, look.format.c_str(),
+                         ImGuiInputTextFlags_AutoSelectAll)) {
+    if (std::isfinite(value)) {
+      ui.drags[path].value = rounded(value);
+    } else {  // typed: "nan", "inf"
+      ui.drags.erase(path);
+      toast(ui, Level::warning, look.title + " takes a number. It stays as it is");
+    }
+  }
   name_item(path + ":value");
   ImGui::PopStyleVar();
   ImGui::PopFont();

@@ -2,6 +2,7 @@
 #include "app/studio/shown_run/samples.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "app/format.h"
@@ -48,7 +49,8 @@ bool toolbar(SamplesView& samples) {
   ImGui::SameLine();
   ImGui::SetNextItemWidth(em(10));
   auto temperature = static_cast<float>(samples.temperature);
-  if (ImGui::SliderFloat("##temperature", &temperature, 0, 2, "temperature %.2f")) samples.temperature = temperature;
+  if (ImGui::SliderFloat("##temperature", &temperature, 0, 2, "temperature %.2f") && std::isfinite(temperature))
+    samples.temperature = temperature;
   name_item("temperature");
   tooltip("Logits are divided by it; 0: always the most likely token.");
   ImGui::SameLine();

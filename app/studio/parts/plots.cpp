@@ -218,7 +218,9 @@ void plot_toolbar(PlotView& view) {
       "behind it.");
   ImGui::SameLine(0, em(0.3f));
   ImGui::SetNextItemWidth(em(7));
-  ImGui::SliderFloat("##smoothing", &view.smoothing, 0, 0.999f, "%.3f", ImGuiSliderFlags_AlwaysClamp);
+  float smoothing = view.smoothing;
+  if (ImGui::SliderFloat("##smoothing", &smoothing, 0, 0.999f, "%.3f", ImGuiSliderFlags_AlwaysClamp) && std::isfinite(smoothing))
+    view.smoothing = smoothing;
   name_item("smoothing");
   tooltip(view.smoothing <= 0
               ? "Smoothing weight. 0: raw curves."
