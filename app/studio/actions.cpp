@@ -12,6 +12,7 @@
 #include "app/studio/panels.h"
 #include "app/studio/preferences.h"
 #include "app/studio/runs/run_actions.h"
+#include "app/studio/runs/run_fields.h"
 #include "app/studio/shown_run/timeline.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -40,7 +41,12 @@ LiveRun* UiState::commanded() const { return live && (!show_stored || !stored) &
 bool UiState::resumable() const {
   const RunView& view = shown();
   const Phase phase = view.snapshot->phase;
-  return has_run() && !view.live && (phase == Phase::stopped || phase == Phase::interrupted);
+  if (!has_run() || (phase != Phase::stopped && phase != Phase::interrupted)) return false;
+  if (!view.live) return true;
+  if (!store || view.store.empty() || view.snapshot->run.empty()) return false;
+  // Another window may have trained it on since it stopped here.
+  const RunRow* row = view.store == store_path ? find_row(*runs, view.snapshot->run) : nullptr;
+  return !row || row->summary.step <= view.snapshot->step || can_resume(*row);
 }
 
 bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }

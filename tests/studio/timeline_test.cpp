@@ -9,6 +9,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/parts/named_items.h"
 #include "core/store/run_writer.h"
+#include "tests/store/support.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -892,6 +893,35 @@ TEST_F(PastOfALiveRun, IsWholeAfterAResume) {
   EXPECT_EQ(resumed.late_entries, late_entries);
   ASSERT_TRUE(goes_to(21));
   expect_shown(*shown_[2]);
+}
+
+// A run that this window trained and stopped is resumed like one that was opened, unless another program has trained it on.
+TEST_F(TimelineTest, ARunThatWasStoppedHereIsResumed) {
+  RunWriter writer(store_, a_start("stopped", 1000), test::quick());
+  const auto train = [&](int64_t from, int64_t to) {
+    for (int64_t step = from; step <= to; ++step) writer.metrics(step, {{"train_loss", 1}});
+    RunSummary summary;
+    summary.step = to;
+    writer.summary(summary);
+    ASSERT_TRUE(writer.flush());
+    ui().store->refresh(0);
+  };
+  ui().store_path = store_;
+  ui().store = std::make_unique<StoreClient>(store_, [] {});
+  train(1, 10);
+  stage_->begin_run(Phase::stopped, 10);
+  stage_->say([&](Snapshot& s) { s.run = writer.run_id(); });
+  ASSERT_TRUE(until([&] { return find_row(*ui().runs, writer.run_id()) && ui().shown().snapshot->run == writer.run_id(); }));
+  EXPECT_TRUE(ui().resumable()) << "the list may be older than its end";
+  EXPECT_EQ(action_of(ui(), "run.toggle").title, "Resume the shown run");
+  train(11, 20);
+  ASSERT_TRUE(until([&] { return !ui().resumable(); })) << "another window trains it";
+  writer.finish("stopped", "");
+  ASSERT_TRUE(writer.flush());
+  ui().store->refresh(0);
+  ASSERT_TRUE(until([&] { return ui().resumable(); }));
+  press(ImGuiKey_F5);
+  ASSERT_TRUE(until([&] { return stage_->started.resume_run == writer.run_id(); }));
 }
 
 }  // namespace

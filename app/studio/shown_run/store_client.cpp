@@ -201,6 +201,13 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 }  // namespace
 
+const RunRow* find_row(const RunList& list, const std::string& id) {
+  for (const auto* rows : {&list.rows, &list.archived})
+    for (const RunRow& row : *rows)
+      if (row.id == id) return &row;
+  return nullptr;
+}
+
 StoreClient::StoreClient(std::string store, std::function<void()> wake)
     : wake_(std::move(wake)), path_(std::move(store)), runs_(std::make_shared<const RunList>()) {
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });

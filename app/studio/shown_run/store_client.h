@@ -36,6 +36,9 @@ struct RunList {
   bool held = false;      // another program holds the write lock for a long time; checked repeatedly until it is released
 };
 
+// The run of this id, also an archived one; null = none.
+const RunRow* find_row(const RunList& list, const std::string& id);
+
 // State of a store's files.
 struct StoreFiles {
   std::string path;
