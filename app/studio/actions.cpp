@@ -260,13 +260,11 @@ void read_again_when_it_changed(UiState& ui) {
   if (!ui.show_stored || !ui.stored || ui.load_request != 0 || !ui.timeline.replay) return;
   ui.store->refresh(kEvery);
   const RunRow& known = ui.timeline.replay->row();
-  for (const RunRow& row : ui.runs->rows) {
-    if (row.id != known.id || (row.status == known.status && row.summary.step == known.summary.step)) continue;
-    if (row.heartbeat < known.heartbeat) return;  // the list is older than the shown run
-    ui.load_request = ui.store->load_more(row.id, ui.stored->store, ui.timeline.replay->place());
-    ui.load_for = LoadFor::again;
-    return;
-  }
+  const RunRow* row = find_row(*ui.runs, known.id);
+  if (!row || (row->status == known.status && row->summary.step == known.summary.step)) return;
+  if (row->heartbeat < known.heartbeat) return;  // the list is older than the shown run
+  ui.load_request = ui.store->load_more(row->id, ui.stored->store, ui.timeline.replay->place());
+  ui.load_for = LoadFor::again;
 }
 
 }  // namespace

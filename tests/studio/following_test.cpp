@@ -5,6 +5,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/preferences.h"
 #include "app/studio/shown_run/timeline.h"
+#include "core/store/run_admin.h"
 #include "core/store/run_writer.h"
 #include "tests/store/support.h"
 #include "tests/studio/stage.h"
@@ -153,6 +154,21 @@ TEST_F(FollowingRuns, IsASwitchOfTheViewThatIsKept) {
   EXPECT_TRUE(later.settings.follow_newest);
   press();
   EXPECT_FALSE(ui().settings.follow_newest);
+}
+
+TEST_F(FollowingRuns, ARunThatIsArchivedIsStillFollowed) {
+  RunWriter* writer = write("second");
+  const std::string id = writer->run_id();
+  open_run(ui(), id);
+  ASSERT_TRUE(soon([&] { return shown() == id; }));
+  RunAdmin(store_).archive(id);
+  ASSERT_TRUE(soon([&] { return ui().runs->archived.size() == 1; }));
+  for (int64_t step = 51; step <= 60; ++step) writer->metrics(step, {{"train_loss", 1}});
+  RunSummary summary;
+  summary.step = 60;
+  writer->summary(summary);
+  ASSERT_TRUE(writer->flush());
+  EXPECT_TRUE(soon([&] { return ui().shown().snapshot->step == 60; }));
 }
 
 }  // namespace

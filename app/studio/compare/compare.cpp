@@ -32,9 +32,8 @@ int64_t step_at_cursor(const Compare& compare, const ComparedRun& run) {
 
 // State of a run in the list of runs. If it changes after the run has ended, the run was resumed.
 std::string listed(const RunList& list, const ComparedRun& run) {
-  for (const RunRow& row : list.rows)
-    if (row.id == run.id()) return row.status + " " + std::to_string(row.summary.step);
-  return "";
+  const RunRow* row = find_row(list, run.id());
+  return row ? row->status + " " + std::to_string(row->summary.step) : "";
 }
 
 void forget(Compare& compare) {

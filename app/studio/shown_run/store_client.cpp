@@ -346,8 +346,12 @@ void StoreClient::want_settings(const std::vector<std::string>& paths) {
 std::shared_ptr<const RunList> StoreClient::read_list(const std::string& store, const std::vector<std::string>& settings) {
   const StoreFiles files = look_at(store);
   // The status of a run also depends on the clock (heartbeat), not on the database alone.
-  const bool trains = std::any_of(listed_->rows.begin(), listed_->rows.end(), [](const RunRow& row) { return row.status == "running"; });
-  if (files == listed_files_ && settings == listed_settings_ && !files.young && !trains && !listed_->held) return listed_;
+  const auto trains = [](const std::vector<RunRow>& rows) {
+    return std::any_of(rows.begin(), rows.end(), [](const RunRow& row) { return row.status == "running"; });
+  };
+  if (files == listed_files_ && settings == listed_settings_ && !files.young && !trains(listed_->rows) && !trains(listed_->archived) &&
+      !listed_->held)
+    return listed_;
   ++list_reads_;
   auto list = std::make_shared<RunList>();
   list->loaded = true;
