@@ -106,7 +106,7 @@ bool Replay::refresh() {
   if (rows.events_before != static_cast<int64_t>(events_.size())) {
     events_.clear();
     turns_.clear();
-    rank_edits_.clear();
+    edits_.clear();
     last_seq_ = -1;
     rows = read_rows(reader_, row_.id, place());
   }
@@ -167,7 +167,7 @@ void Replay::take_back(int64_t after_step) {
   const auto later = [&](const auto& what) { return what.step > after_step; };
   std::erase_if(events_, later);
   std::erase_if(turns_, later);
-  std::erase_if(rank_edits_, later);
+  std::erase_if(edits_, later);
   seek(step_);
 }
 
@@ -185,8 +185,8 @@ void Replay::take_event(EventRow event) {
   if (event.kind == RegrowthEvent::kind) turn.held = read_event<RegrowthEvent>(event.body).held;
   if (turn.late || turn.held) turns_.push_back(std::move(turn));
   if (event.kind == EditEvent::kind)
-    if (const auto edit = read_event<EditEvent>(event.body); edit.path.starts_with("rank."))
-      rank_edits_.push_back({event.step, edit.path, edit.value});
+    if (const auto edit = read_event<EditEvent>(event.body); edit.path.starts_with("rank.") || edit.path == "train.max_steps_per_s")
+      edits_.push_back({event.step, edit.path, edit.value});
   events_.push_back(std::move(event));
 }
 
@@ -302,17 +302,21 @@ void Replay::show_best(Snapshot& s) const {
     }
 }
 
+void Replay::apply_edits(RunConfig& config, RankOverrides& overrides) const {
+  for (const Edit& edit : edits_)
+    if (edit.step <= step_) try {
+        apply_edit(config, overrides, edit.path, edit.value);
+      } catch (const Error&) {  // an older version took a value that is refused now
+      }
+}
+
 void Replay::show_ranks(Snapshot& s) const {
   LiveRanks held = held_ranks(engine_->params());
   for (const Turn& turn : turns_)
     if (turn.step <= step_ && turn.held) held = *turn.held;
   RankOverrides overrides = first_overrides_;
   RunConfig unused;
-  for (const RankEdit& edit : rank_edits_)
-    if (edit.step <= step_) try {
-        apply_edit(unused, overrides, edit.path, edit.value);
-      } catch (const Error&) {  // an older version took a value that is refused now
-      }
+  apply_edits(unused, overrides);
   LiveRanks live;
   const LiveRanks initial = held_ranks(engine_->params());
   const auto& layers = engine_->params().rank_layers();
@@ -362,7 +366,12 @@ void Replay::show_speed(Snapshot& s) const {
   const std::vector<double> recent = last(kSpeedSteps);
   for (const double ms : recent) recent_sum += ms;
   if (recent_sum > 0) {
-    s.steps_per_s = 1000 * static_cast<double>(recent.size()) / recent_sum;
+    RunConfig now;
+    RankOverrides unused;
+    now.train.max_steps_per_s = config_.train.max_steps_per_s;
+    apply_edits(now, unused);
+    const double limit = now.train.max_steps_per_s, free = 1000 * static_cast<double>(recent.size()) / recent_sum;
+    s.steps_per_s = limit > 0 ? std::min(free, limit) : free;
     s.tokens_per_s = s.steps_per_s * static_cast<double>(s.last.tokens);
     s.eta_s = static_cast<double>(s.total_steps - s.step) / s.steps_per_s;
     std::vector<double> sorted = last(kQuantileSteps);

@@ -60,7 +60,7 @@ class Replay final : public RunSource {
     std::vector<std::pair<int64_t, int64_t>> changes;
     size_t drained = 0;  // a boundary's changes may be stored after its metrics, so steps do not tell
   };
-  struct RankEdit {  // of a cap or a weight
+  struct Edit {  // of a cap, a weight or the limit of the speed
     int64_t step = 0;
     std::string path, value;
   };
@@ -78,8 +78,9 @@ class Replay final : public RunSource {
   void show_ranks(Snapshot& s) const;
   void show_memory(Snapshot& s) const;
   void show_speed(Snapshot& s) const;
-  double trained_ms(size_t steps) const;                          // of the first ones with a time
-  double value(const char* metric, int64_t* at = nullptr) const;  // last at or before step(); 0 and at = 0 when none
+  void apply_edits(RunConfig& config, RankOverrides& overrides) const;  // of edits_, those in effect at step()
+  double trained_ms(size_t steps) const;                                // of the first ones with a time
+  double value(const char* metric, int64_t* at = nullptr) const;        // last at or before step(); 0 and at = 0 when none
 
   RunReader reader_;
   RunRow row_;
@@ -100,7 +101,7 @@ class Replay final : public RunSource {
   std::vector<EventRow> events_;
   std::vector<Turn> turns_;        // out of events_, in their order: parsed once, not with every move
   RankOverrides first_overrides_;  // of a fork: what its parent had
-  std::vector<RankEdit> rank_edits_;
+  std::vector<Edit> edits_;        // those that the state of a step depends on
   std::vector<CheckpointRow> checkpoints_;
   int64_t step_ = 0, drained_events_ = -1, last_seq_ = -1;
 };

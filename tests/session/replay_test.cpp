@@ -380,5 +380,25 @@ TEST(Session, ARunOfMatricesWithRanksNamesThem) {
   }
 }
 
+// The limit of the steps a second that was in force, as a session that trains shows its speed.
+TEST(Session, AReplayShowsTheSpeedUnderItsLimit) {
+  Folder folder;
+  RunStart start = test::start_of("limited");
+  start.config = R"({"train": {"batch": 32, "max_steps_per_s": 50}})";
+  start.total_steps = 2000;
+  RunWriter writer(folder.store(), start, test::quick());
+  for (int64_t step = 1; step <= 1000; ++step) writer.metrics(step, {{"step_ms", 2}});
+  writer.event(500, "edit", R"({"path": "train.max_steps_per_s", "value": "20"})");
+  writer.event(900, "edit", R"({"path": "train.max_steps_per_s", "value": "0"})");
+  ASSERT_TRUE(writer.flush());
+  Replay replay(folder.store(), writer.run_id());
+  for (const auto& [step, speed] : {std::pair<int64_t, double>{400, 50}, {500, 20}, {899, 20}, {1000, 500}}) {
+    replay.seek(step);
+    EXPECT_DOUBLE_EQ(replay.latest()->steps_per_s, speed) << step;
+    EXPECT_DOUBLE_EQ(replay.latest()->eta_s, static_cast<double>(2000 - step) / speed) << step;
+    EXPECT_EQ(replay.latest()->step_ms_median, 2);
+  }
+}
+
 }  // namespace
 }  // namespace comera
