@@ -1,5 +1,6 @@
 // Chosen or dropped files: another thread detects their kind from their content.
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <filesystem>
 #include <utility>
@@ -100,18 +101,31 @@ void tell_model(UiState& ui, const OpenAnswer& answer) {
   offer(ui, Level::info, name_of(path) + what + ".", std::move(offers));
 }
 
+bool is_preset(const NewRun& form) {
+  return !form.fork && std::find(form.presets.begin(), form.presets.end(), form.source) != form.presets.end();
+}
+
 // With the preset that suits the data, where that of the form takes other ones; a config or a fork that the form has stays.
 void fill_form(UiState& ui, const OpenAnswer& answer) {
   const NewRun& form = ui.form;
   const bool suits = form.ready && takes(form.config, answer.suit);
-  const bool is_preset =
-      !form.ready || (!form.fork && std::find(form.presets.begin(), form.presets.end(), form.source) != form.presets.end());
-  const bool switches = !suits && is_preset;
+  const bool switches = !suits && (!form.ready || is_preset(form));
   open_form(ui, switches ? answer.suit.preset : "");
   ui.dialogs.data_for_form = answer.question.path;
   ui.dialogs.suit_for_form = answer.suit;
   if (!switches) ui.dialogs.suit_for_form.more.clear();
   if (!answer.problem.empty()) toast(ui, Level::warning, answer.problem);
+}
+
+constexpr int64_t kLeastSteps = 16;  // of an epoch, where the batch is made smaller
+
+// What a preset sets for its own data: modes of another size are then chosen automatically, and the batch is one that the rows fill.
+void fit_sizes(const NewRun& form, RunConfig& config, const DatasetInfo& info) {
+  std::vector<Problem> problems;
+  for (const Problem& problem : config_problems(config))
+    if (problem.path.ends_with("_modes") && !form.is_changed(problem.path)) fields_set(fields_of(config), problem.path, "[]", problems);
+  if (config.model.task != "language" && info.rows > 0 && config.train.batch > info.rows / 2 && !form.is_changed("train.batch"))
+    config.train.batch = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, info.rows / kLeastSteps))));
 }
 
 void tick_form_data(UiState& ui) {
@@ -131,6 +145,7 @@ void tick_form_data(UiState& ui) {
     const size_t equals = set.find('=');
     fields_set(fields_of(config), set.substr(0, equals), set.substr(equals + 1), problems);
   }
+  if (suits && is_preset(ui.form)) fit_sizes(ui.form, config, suit.info);
   ui.form.config = config;
   form_changed(ui, "data.set");
   jump_to(ui.form, "data.set");

@@ -348,5 +348,23 @@ TEST_F(DroppedFiles, WeightsOfAnotherProgramAreSaidToBe) {
   EXPECT_NE(toast_with("holds weights")->text.find("comera import"), std::string::npos);
 }
 
+// The form's preset has modes and a batch for its own data; where those of the user are of another size, they are chosen anew.
+TEST_F(DroppedFiles, DataOfAnotherSizeFitTheForm) {
+  open_form(ui(), "demo");
+  ASSERT_TRUE(stage_.until([&] { return ui().form.ready; }));
+  const std::string images = "\0\0\x08\x03\0\0\0\x28\0\0\0\x10\0\0\0\x10"s + std::string(40 * 256, 'a');
+  std::string labels = "\0\0\x08\x01\0\0\0\x28"s;
+  for (int i = 0; i < 40; ++i) labels += static_cast<char>(i % 3);
+  fs::create_directories(folder_.file("small"));
+  write("small/train-images-idx3-ubyte", images), write("small/train-labels-idx1-ubyte", labels);
+  write("small/t10k-images-idx3-ubyte", images), write("small/t10k-labels-idx1-ubyte", labels);
+  drop({folder_.file("small")});
+  ASSERT_TRUE(told("small is now the data set of the new run"));
+  ASSERT_TRUE(stage_.until([&] { return ui().form.all_looked(); }));
+  EXPECT_EQ(ui().form.config.model.mlp.inputs, 256);
+  EXPECT_LE(ui().form.config.train.batch, 20);
+  for (const Problem& problem : blocking_problems(ui().form)) ADD_FAILURE() << problem.path << ": " << problem.text;
+}
+
 }  // namespace
 }  // namespace comera::studio
