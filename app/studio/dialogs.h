@@ -2,6 +2,7 @@
 #pragma once
 #include <imgui.h>
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -108,6 +109,7 @@ struct Dialogs {
   // Inputs of the dialogs about selected runs.
   std::string run_name, run_tags, run_notes, typed;
   // Inputs of the dialog of layouts: name of a new layout; the layout that is being renamed, and its new name.
+  std::map<std::string, std::array<std::string, 3>> run_drafts;  // by the ids of the runs: these texts, closed without being saved
   std::string layout_name, renamed, layout_name_new;
   // Settings and About.
   int settings_page = 0;  // 0: window, 1: keys

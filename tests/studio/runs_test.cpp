@@ -442,5 +442,31 @@ TEST_F(StoredRuns, AreForkedAtTheirEndWithMoreSteps) {
   EXPECT_EQ(stage.started.config.train.steps, 15);
 }
 
+// Esc and a click beside the dialog are not an answer: what was typed stays until it is saved or cancelled.
+TEST_F(StoredRuns, WhatIsTypedAboutARunIsKeptUntilItIsSaved) {
+  const std::string a = write("one"), b = write("two");
+  Stage stage;
+  open(stage);
+  ask_about(stage, a, Dialog::edit_runs);
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_A);
+  stage.type("a better name");
+  stage.ui.dialogs.run_notes = "long notes";
+  stage.frames(1);
+  stage.press(ImGuiKey_Escape);
+  stage.press(ImGuiKey_Escape);
+  ASSERT_EQ(stage.ui.dialogs.open, Dialog::none);
+  ask_about(stage, b, Dialog::edit_runs);
+  EXPECT_EQ(stage.ui.dialogs.run_name, "two");
+  EXPECT_EQ(stage.ui.dialogs.run_notes, "");
+  close_dialog(stage.ui);
+  stage.frames(2);
+  ask_about(stage, a, Dialog::edit_runs);
+  EXPECT_EQ(stage.ui.dialogs.run_notes, "long notes");
+  stage.press(ImGuiKey_Enter);
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::none);
+  ASSERT_TRUE(stage.until([&] { return row(stage, a) && row(stage, a)->notes == "long notes"; }));
+  EXPECT_TRUE(stage.ui.dialogs.run_drafts.empty());
+}
+
 }  // namespace
 }  // namespace comera::studio

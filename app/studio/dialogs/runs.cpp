@@ -1,5 +1,6 @@
 // Name, tags and notes of selected runs; and the confirmation before a purge.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "app/format.h"
@@ -63,10 +64,13 @@ void draw_edit_runs(UiState& ui) {
   const std::vector<const RunRow*> rows = chosen_runs(ui);
   if (rows.empty()) return close_dialog(ui);  // the runs were deleted meanwhile
   const bool alone = rows.size() == 1;
+  std::string ids;
+  for (const RunRow* row : rows) ids += row->id + " ";
+  const std::array<std::string, 3> stored = {rows[0]->name, alone ? find_run_field("tag")->text(*rows[0]) : "", rows[0]->notes};
   if (state.appearing) {
-    state.run_name = rows[0]->name;
-    state.run_tags = alone ? find_run_field("tag")->text(*rows[0]) : "";
-    state.run_notes = rows[0]->notes;
+    const auto draft = state.run_drafts.find(ids);
+    const std::array<std::string, 3>& texts = draft == state.run_drafts.end() ? stored : draft->second;
+    state.run_name = texts[0], state.run_tags = texts[1], state.run_notes = texts[2];
     ImGui::SetKeyboardFocusHere();
   }
   bool done = false;
@@ -81,6 +85,11 @@ void draw_edit_runs(UiState& ui) {
     ImGui::InputTextMultiline("##notes", notes, sizeof notes, {-1, em(8)});
     state.run_notes = notes;
   }
+  // Esc and a click beside the dialog close it; what was typed is there when it is opened again.
+  if (std::array<std::string, 3> typed = {state.run_name, state.run_tags, state.run_notes}; typed != stored)
+    state.run_drafts[ids] = std::move(typed);
+  else
+    state.run_drafts.erase(ids);
   ImGui::Dummy({0, em(0.2f)});
   if (button("Save###save-runs", {.icon = Icon::check,
                                   .primary = true,
@@ -89,10 +98,14 @@ void draw_edit_runs(UiState& ui) {
                                   .why_not = "A run needs a name"}) ||
       (done && (!alone || !state.run_name.empty()))) {
     save(ui, rows);
+    state.run_drafts.erase(ids);
     close_dialog(ui);
   }
   ImGui::SameLine();
-  if (button("Cancel")) close_dialog(ui);
+  if (button("Cancel", {.tooltip = "Discards the typed texts"})) {
+    state.run_drafts.erase(ids);
+    close_dialog(ui);
+  }
 }
 
 void draw_purge_runs(UiState& ui) {
