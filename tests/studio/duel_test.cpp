@@ -1,5 +1,6 @@
 // Duels in the window: the plan in the form is that of plan_duel, the runs are those of `comera duel`, and none is trained twice.
 #include <algorithm>
+#include <tuple>
 
 #include "app/format.h"
 #include "app/studio/action_table.h"
@@ -226,6 +227,19 @@ TEST_F(DuelWindow, IsUsableInTheSmallestWindow) {
   show_layout(ui(), "new");
   stage_->frames();
   EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
+}
+
+TEST_F(DuelWindow, ABareNumberIsOfMebibytes) {
+  DuelPlan& plan = ui().form.duel;
+  for (const auto& [typed, bytes, shown] : {std::tuple<const char*, int64_t, const char*>{"1", 1 << 20, "1MiB"},
+                                            {"1.5 ", 3 << 19, "1.5 MiB"},
+                                            {"2KiB", 2048, "2KiB"},
+                                            {"", 0, ""}}) {
+    set_duel_memory(plan, typed);
+    EXPECT_EQ(plan.bytes, bytes) << typed;
+    EXPECT_EQ(plan.memory, shown);
+    EXPECT_EQ(plan.problem, "");
+  }
 }
 
 }  // namespace

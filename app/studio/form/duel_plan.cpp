@@ -47,7 +47,9 @@ std::vector<DuelMethod> DuelPlan::methods() const {
   return all;
 }
 
-void set_duel_memory(DuelPlan& plan, const std::string& text) {
+void set_duel_memory(DuelPlan& plan, const std::string& typed) {
+  const bool bare = typed.find_first_of("0123456789") != std::string::npos && typed.find_first_not_of("0123456789. ") == std::string::npos;
+  const std::string text = bare ? typed + "MiB" : typed;
   plan.memory = text;
   plan.bytes = 0;
   plan.problem.clear();

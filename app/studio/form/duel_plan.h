@@ -39,8 +39,8 @@ struct DuelPlan {
   std::unique_ptr<Background<Duel, DuelMethod>> planner;  // null until a method is chosen
 };
 
-// Reads a size as `comera duel --memory` does.
-void set_duel_memory(DuelPlan& plan, const std::string& text);
+// Reads a size as `comera duel --memory` does, but for a bare number, which is of MiB; `memory` then says so.
+void set_duel_memory(DuelPlan& plan, const std::string& typed);
 void choose_all_for_duel(DuelPlan& plan, bool all);
 // Takes answers and asks the next question. Called once a frame; never waits.
 void tick_duel_plan(UiState& ui);

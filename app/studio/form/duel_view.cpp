@@ -21,11 +21,12 @@ void memory_field(DuelPlan& plan) {
   char text[64];
   std::snprintf(text, sizeof text, "%s", plan.memory.c_str());
   ImGui::SetNextItemWidth(width);
-  if (ImGui::InputTextWithHint("##duel-memory", "any memory", text, sizeof text)) plan.memory = text;
+  if (ImGui::InputTextWithHint("##duel-memory", "any memory, MiB", text, sizeof text)) plan.memory = text;
   name_item("duel-memory");
   if (ImGui::IsItemDeactivatedAfterEdit()) set_duel_memory(plan, plan.memory);
   tooltip(
-      "Planned peak that no method may exceed, for example 64MiB. The batch stays: the fewest micro-batches that fit are used, then the "
+      "Planned peak that no method may exceed, for example 64MiB or 2GiB; a bare number is of MiB. The batch stays: the fewest "
+      "micro-batches that fit are used, then the "
       "largest rank that fits. Empty: the same settings for all methods");
 }
 
