@@ -651,9 +651,9 @@ void tick(UiState& ui) {
     if (s.phase != before && lacks_device(ui.live->view())) {
       ask_for_cpu(ui, ui.live->view().config.train.device, s.message + (s.error_why.empty() ? "" : ": " + s.error_why), start_on_cpu);
     }
-    // The train page shows the message over the curves.
-    if (s.phase != before && (s.phase == Phase::failed || s.phase == Phase::diverged) && ui.layout != "train")
-      toast(ui, Level::error, s.message + (s.error_hint.empty() ? "" : ". " + s.error_hint));
+    const bool over_curves = ui.layout == "train" && ui.curves_drawn >= ImGui::GetFrameCount() - 1;  // the message is shown there
+    if (s.phase != before && (s.phase == Phase::failed || s.phase == Phase::diverged) && !over_curves)
+      toast(ui, Level::error, failure_text(s));
   }
   for (auto& run : ui.ending) run->poll();
   keep_log(ui);

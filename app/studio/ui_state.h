@@ -276,6 +276,7 @@ struct UiState {
   Timeline timeline;
   PlotView plots;
   MetricsGrid metrics;
+  int curves_drawn = -1;  // the last frame that drew the curves of the shown run
   ReplacedCourses replaced;
   TTView tt;
   ProfileView profile;

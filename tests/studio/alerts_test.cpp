@@ -1,6 +1,7 @@
 // What the rules find, how it becomes an event of the run, and what people see of it.
 #include "app/studio/alerts.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "app/studio/actions.h"
@@ -171,6 +172,28 @@ TEST(Alerts, TheCheckpointIntervalOfTheSettingsIsAnEdit) {
   stage.frames(2);
   ASSERT_EQ(stage.script->posted.size(), 1u);
   EXPECT_EQ(std::get<EditCommand>(stage.script->posted[0]).value, "3");
+}
+
+// A run that fails says why and what to do, whichever panel is in front of its curves.
+TEST(Failure, IsToldInFrontOfEveryPanel) {
+  for (const char* panel : {"metrics", "tt"}) {
+    Stage stage;
+    stage.begin_run(Phase::running, 5);
+    stage.ui.front_panel = panel;
+    stage.frames(6);
+    stage.say([](Snapshot& s) {
+      s.phase = Phase::failed;
+      s.message = "cannot resume r-1";
+      s.error_why = "its data have changed";
+      s.error_hint = "fork it";
+    });
+    stage.frames(6);
+    const std::string text = "Cannot resume r-1: its data have changed\nTry: fork it";
+    const bool toast = std::any_of(stage.ui.toasts.begin(), stage.ui.toasts.end(), [&](const Toast& one) { return one.text == text; });
+    EXPECT_EQ(toast, panel == std::string("tt")) << panel;
+    const auto& log = stage.ui.shown().log;
+    EXPECT_EQ(std::count_if(log.begin(), log.end(), [](const LogLine& line) { return line.text == "try: fork it"; }), 1);
+  }
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <string_view>
 
@@ -378,6 +377,7 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
 }  // namespace
 
 void draw_metrics(UiState& ui) {
+  ui.curves_drawn = ImGui::GetFrameCount();
   const RunView& view = ui.shown();
   const Snapshot& s = ui.snapshot();
   if (!view.config_problem.empty())
@@ -395,14 +395,10 @@ void draw_metrics(UiState& ui) {
     return;
   }
   if (s.phase == Phase::failed || s.phase == Phase::diverged) {
-    std::string text = s.message.empty() ? name_of(s.phase) : s.message;
-    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-    if (!s.error_why.empty()) text += ": " + s.error_why;
-    if (!s.error_hint.empty()) text += "\nTry: " + s.error_hint;
     if (s.error_code == static_cast<int>(ErrorCode::memory))
       draw_failed_misfit(ui);
     else
-      diverged_banner(ui, text);
+      diverged_banner(ui, failure_text(s));
   }
   if (s.phase != Phase::failed) ui.no_room.of = nullptr;
   if (!toolbar_folded()) toolbar(ui, all_tiles(ui));

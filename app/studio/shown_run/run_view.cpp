@@ -1,6 +1,7 @@
 #include "app/studio/shown_run/run_view.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "app/format.h"
@@ -57,6 +58,14 @@ double RunView::entries_at_begin(int64_t step) const {
 size_t RunView::edits_until(int64_t step) const {
   const auto after = std::upper_bound(edits.begin(), edits.end(), step, [](int64_t s, const Edit& edit) { return s < edit.step; });
   return static_cast<size_t>(after - edits.begin());
+}
+
+std::string failure_text(const Snapshot& s) {
+  std::string text = s.message.empty() ? name_of(s.phase) : s.message;
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  if (!s.error_why.empty()) text += ": " + s.error_why;
+  if (!s.error_hint.empty()) text += "\nTry: " + s.error_hint;
+  return text;
 }
 
 RunConfig RunView::config_at(int64_t step) const {
@@ -133,6 +142,7 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
             : s.phase == Phase::finished ? Level::good
                                          : Level::info,
             s.step, text, live ? LogLine::after : LogLine::now);
+    if (bad && !s.error_hint.empty()) add_log(Level::error, s.step, "try: " + s.error_hint, live ? LogLine::after : LogLine::now);
   }
   if (s.store_problem != before->store_problem)
     add_log(s.store_problem.empty() ? Level::good : Level::error, s.step,

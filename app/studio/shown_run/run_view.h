@@ -48,6 +48,9 @@ struct RankDrop {
   int64_t from = 0, to = 0;
 };
 
+// Why a run failed or diverged, with advice in a line of its own.
+std::string failure_text(const Snapshot& s);
+
 struct RunView {
   // `begins_with`: config at the start of the run; edits follow with the records.
   explicit RunView(RunConfig begins_with = {})
