@@ -37,7 +37,9 @@ std::string TextWriter::decode(const std::vector<int32_t>& tokens) const {
 std::string TextWriter::write(const std::string& prompt, int64_t count, const Sampling& sampling,
                               const std::function<bool(std::string_view more)>& told) {
   std::vector<int32_t> tokens = encode(prompt);
-  if (tokens.empty()) throw Error(ErrorCode::config, "the prompt has no token", "no character of it is in the vocabulary");
+  if (tokens.empty())
+    throw Error(ErrorCode::config, "the prompt has no token",
+                prompt.empty() ? "it is empty, and no token stands for the begin of a text" : "no character of it is in the vocabulary");
   const std::string before = decode(tokens);
   std::string text;
   generator_.continue_with(tokens, count, sampling, [&](int32_t token) {

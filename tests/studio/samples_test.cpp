@@ -1,6 +1,7 @@
 // Texts of a language model in the window: one for each checkpoint, from the prompt that is asked for.
 #include "app/studio/shown_run/samples.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -49,12 +50,14 @@ TEST_F(Samples, OneForEachCheckpointAndForEachPrompt) {
   seek(ui(), 7);
   ASSERT_TRUE(until([&] { return written().size() == 2; }));
   EXPECT_EQ(written()[1].question.step, 5) << "the last one before the cursor";
-  // The same question is not asked twice, but by hand: the same text, since the draws have a seed.
+  // The same question is not asked twice, but by hand: another text, with the next seed.
   stage_->frames(3);
   EXPECT_EQ(ui().samples.number, 0u);
   tick_samples(ui(), true);
   ASSERT_TRUE(until([&] { return written().size() == 3; }));
-  EXPECT_EQ(written()[2].text, written()[1].text);
+  EXPECT_NE(written()[2].text, written()[1].text);
+  EXPECT_EQ(written()[2].question.seed, 1u);
+  EXPECT_EQ(write_sample(written()[2].question).text, written()[2].text);
   ui().samples.prompt = "fox";
   ASSERT_TRUE(until([&] { return written().size() == 4; }));
   EXPECT_EQ(written()[3].question.prompt, "fox");
@@ -82,6 +85,35 @@ TEST(SamplesPanel, AsksNothingOfAModelThatWritesNoText) {
   stage.ui.front_panel = "samples";
   stage.frames(3);
   EXPECT_EQ(stage.ui.samples.writer, nullptr);
+}
+
+TEST_F(Samples, APromptCountsWhenItsEditingHasEnded) {
+  ui().samples.tokens = 2;
+  show_run();
+  ASSERT_TRUE(until([&] { return written().size() == 1; }));
+  std::vector<NamedItem> items;
+  collect_items(&items);
+  stage_->frames(1);
+  const auto prompt = std::find_if(items.begin(), items.end(), [](const NamedItem& item) { return item.name == "prompt"; });
+  ASSERT_NE(prompt, items.end());
+  ImGui::GetIO().AddMousePosEvent(prompt->low.x + 10, (prompt->low.y + prompt->high.y) / 2);
+  collect_items(nullptr);
+  stage_->frames(1);
+  for (const bool down : {true, false}) {
+    ImGui::GetIO().AddMouseButtonEvent(0, down);
+    stage_->frames(1);
+  }
+  stage_->press(ImGuiMod_Ctrl | ImGuiKey_A);
+  stage_->type("fox");
+  stage_->frames(5);
+  EXPECT_EQ(ui().samples.number, 0u) << "half typed";
+  EXPECT_EQ(ui().samples.prompt, "\n");
+  stage_->press(ImGuiKey_Enter);
+  ASSERT_TRUE(until([&] { return written().size() == 2; }));
+  EXPECT_EQ(written()[1].question.prompt, "fox");
+  ui().samples.prompt = "";
+  ASSERT_TRUE(until([&] { return written().size() == 3; }));
+  EXPECT_NE(written()[2].problem.find("it is empty"), std::string::npos) << written()[2].problem;
 }
 
 }  // namespace

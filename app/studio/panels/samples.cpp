@@ -37,13 +37,15 @@ std::string unescaped(const std::string& text) {
 // True when the text is to be written again.
 bool toolbar(SamplesView& samples) {
   char prompt[400];
-  std::snprintf(prompt, sizeof prompt, "%s", escaped(samples.prompt).c_str());
+  if (!samples.editing) samples.typed = escaped(samples.prompt);
+  std::snprintf(prompt, sizeof prompt, "%s", samples.typed.c_str());
   const ButtonLook look{
-      .enabled = samples.number == 0, .tooltip = "Writes again from the last checkpoint", .why_not = "A text is being written"};
+      .enabled = samples.number == 0, .tooltip = "Writes another text from the last checkpoint", .why_not = "A text is being written"};
   ImGui::SetNextItemWidth(
       std::max(em(8), ImGui::GetContentRegionAvail().x - em(10) - button_width("Write", look) - 2 * ImGui::GetStyle().ItemSpacing.x));
-  if (ImGui::InputTextWithHint("##prompt", "Prompt; \\n is a line break", prompt, sizeof prompt) && *prompt)
-    samples.prompt = unescaped(prompt);
+  if (ImGui::InputTextWithHint("##prompt", "Prompt; \\n is a line break", prompt, sizeof prompt)) samples.typed = prompt;
+  samples.editing = ImGui::IsItemActive();
+  if (ImGui::IsItemDeactivatedAfterEdit()) samples.prompt = unescaped(samples.typed);
   name_item("prompt");
   tooltip("The text that the model continues. \\n is a line break.");
   ImGui::SameLine();
@@ -65,7 +67,7 @@ void draw_sample(const Sample& sample) {
   }
   ImGui::PushTextWrapPos(0);
   ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);
-  if (sample.question.prompt != "\n") ImGui::TextUnformatted(sample.question.prompt.c_str());
+  if (!sample.question.prompt.empty() && sample.question.prompt != "\n") ImGui::TextUnformatted(sample.question.prompt.c_str());
   ImGui::PopStyleColor();
   ImGui::TextUnformatted(sample.text.c_str());
   ImGui::PopTextWrapPos();

@@ -27,7 +27,7 @@ Sample write_sample(const SampleQuestion& question) {
                   "it may take " + mebibytes(static_cast<double>(need)) + " of " + mebibytes(static_cast<double>(free)) + " that are free");
     const std::unique_ptr<Device> device = open_device("cpu", 1);
     TextWriter writer(question.path, "", *device);
-    out.text = readable(writer.write(question.prompt, question.tokens, {.temperature = question.temperature},
+    out.text = readable(writer.write(question.prompt, question.tokens, {.temperature = question.temperature, .seed = question.seed},
                                      [&](std::string_view) { return !*question.given_up; }));
   } catch (const Error& error) {
     out.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
@@ -45,6 +45,7 @@ void tick_samples(UiState& ui, bool again) {
     samples.view = &ui.shown();
     samples.written.clear();
     samples.asked = {};
+    samples.number = 0;
     *samples.given_up = true;
     samples.given_up = std::make_shared<std::atomic<bool>>(false);
   }
@@ -57,9 +58,16 @@ void tick_samples(UiState& ui, bool again) {
     }
   const Snapshot& s = ui.snapshot();
   if (s.last_checkpoint_path.empty() || samples.number != 0) return;
-  const SampleQuestion question{s.last_checkpoint_path, s.last_checkpoint_step, samples.prompt,
-                                samples.temperature,    samples.tokens,         samples.given_up};
-  if (!again && question.same_text(samples.asked)) return;
+  SampleQuestion question{.path = s.last_checkpoint_path,
+                          .step = s.last_checkpoint_step,
+                          .prompt = samples.prompt,
+                          .temperature = samples.temperature,
+                          .tokens = samples.tokens,
+                          .given_up = samples.given_up};
+  if (question.same_text(samples.asked)) {
+    if (!again) return;
+    question.seed = samples.asked.seed + 1;
+  }
   samples.asked = question;
   if (!samples.writer) samples.writer = std::make_unique<Background<SampleQuestion, Sample>>(write_sample, ui.wake);
   samples.number = samples.writer->ask(question);

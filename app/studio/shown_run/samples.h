@@ -18,6 +18,7 @@ struct SampleQuestion {
   std::string prompt;
   double temperature = 1;
   int64_t tokens = 0;
+  uint64_t seed = 0;                                  // of the draws
   std::shared_ptr<const std::atomic<bool>> given_up;  // ends it early
   bool same_text(const SampleQuestion& other) const {
     return path == other.path && prompt == other.prompt && temperature == other.temperature && tokens == other.tokens;
@@ -30,13 +31,15 @@ struct Sample {
   std::string problem;  // why there is none; "" = success
 };
 
-// Loads the model to the CPU with one thread beside the run; the seed is always the same, so texts of one prompt differ by the model alone.
+// Loads the model to the CPU with one thread beside the run.
 // Refuses a model that would take more than half of the free memory. Never throws.
 Sample write_sample(const SampleQuestion& question);
 
 // State of the panel.
 struct SamplesView {
   std::string prompt = "\n";
+  std::string typed;  // the prompt while it is edited; it counts when that has ended
+  bool editing = false;
   double temperature = 0.8;
   int64_t tokens = 120;
   std::vector<Sample> written;    // newest last
@@ -49,8 +52,8 @@ struct SamplesView {
   ~SamplesView() { *given_up = true; }
 };
 
-// Asks for the text of the last checkpoint up to the shown step unless it is there, and takes what was written. `again`: also where that
-// text could not be written before.
+// Asks for the text of the last checkpoint up to the shown step unless it is there, and takes what was written. All checkpoints have the
+// same seed, so that texts of one prompt differ by the model alone. `again`: another text, with the next seed.
 void tick_samples(UiState& ui, bool again);
 bool writes_text(const UiState& ui);  // the shown run's model is a language model
 
