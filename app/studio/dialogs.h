@@ -107,9 +107,10 @@ struct Dialogs {
   uint64_t salvage_number = 0;  // of the question in progress; 0 = none yet
   std::unique_ptr<Background<std::string, SalvageAnswer>> salvager;
   // Inputs of the dialogs about selected runs.
+  bool path_set = false;  // `path` was changed by other means than typing, while its field may have the keyboard
   std::string run_name, run_tags, run_notes, typed;
-  // Inputs of the dialog of layouts: name of a new layout; the layout that is being renamed, and its new name.
   std::map<std::string, std::array<std::string, 3>> run_drafts;  // by the ids of the runs: these texts, closed without being saved
+  // Inputs of the dialog of layouts: name of a new layout; the layout that is being renamed, and its new name.
   std::string layout_name, renamed, layout_name_new;
   // Settings and About.
   int settings_page = 0;  // 0: window, 1: keys

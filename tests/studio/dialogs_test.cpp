@@ -526,5 +526,24 @@ TEST(Dialogs, DrawInsideOfEverySize) {
     }
 }
 
+TEST_F(Files, APathThatDoesNotExistIsNotShownOverAnotherFolder) {
+  Stage stage;
+  stage.frames();
+  for (int i = 0; i < 2; ++i) {
+    open_browser(stage.ui, BrowseFor::config);
+    stage.frames();
+    ASSERT_EQ(stage.ui.dialogs.open, Dialog::browser);
+    ASSERT_TRUE(stage.until([&] { return stage.ui.dialogs.folders->latest() != nullptr && !stage.ui.dialogs.folders->busy(); }));
+    stage.frames(5);
+    EXPECT_TRUE(stage.ui.dialogs.path.starts_with(stage.ui.dialogs.folder)) << stage.ui.dialogs.path << ", " << stage.ui.dialogs.folder;
+    EXPECT_EQ(stage.ui.dialogs.folder.find("gone"), std::string::npos);
+    if (i == 1) break;
+    stage.press(ImGuiMod_Ctrl | ImGuiKey_A);
+    stage.type(folder_.string() + "/gone/deep/file.json");
+    stage.press(ImGuiKey_Enter);
+    ASSERT_TRUE(stage.until([&] { return stage.ui.dialogs.open == Dialog::none && !stage.ui.toasts.empty(); }));
+  }
+}
+
 }  // namespace
 }  // namespace comera::studio

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "app/format.h"
 #include "app/studio/actions.h"
@@ -30,6 +31,7 @@ void go(UiState& ui, const std::string& folder) {
   state.folder = folder;
   state.folder_of_before = false;
   state.path = folder + (folder.ends_with("/") ? "" : "/");
+  state.path_set = true;
   state.chosen = -1;
   state.folder_number = state.folders->ask(folder);
 }
@@ -55,6 +57,12 @@ std::string usual_folder(const UiState& ui, BrowseFor what) {
   const std::string start =
       what == BrowseFor::store ? fs::path(ui.store ? ui.store->path() : paths::runs_database()).parent_path().string() : home();
   return start.empty() ? home() : start;
+}
+
+std::string size_of_file(int64_t bytes) {
+  if (bytes < 0) return "";  // not known: of a link to nothing, or not readable
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  return bytes < 1 << 20 ? significant(static_cast<double>(bytes) / 1024, 3) + " KiB" : mebibytes(static_cast<double>(bytes));
 }
 
 std::string& last_folder(UiState& ui) { return ui.last_folders.at(static_cast<size_t>(ui.dialogs.browse_for)); }
@@ -110,6 +118,8 @@ void draw_browser(UiState& ui) {
   char text[4096];
   std::snprintf(text, sizeof text, "%s", state.path.c_str());
   if (state.appearing) ImGui::SetKeyboardFocusHere();
+  if (ImGuiInputTextState* typing = ImGui::GetInputTextState(ImGui::GetID("##path")); std::exchange(state.path_set, false) && typing)
+    typing->ReloadUserBufAndMoveToEnd();
   bool act = ImGui::InputTextWithHint("##path", "Path", text, sizeof text, ImGuiInputTextFlags_EnterReturnsTrue);
   state.path = text;
   ImGui::SameLine();
@@ -145,7 +155,7 @@ void draw_browser(UiState& ui) {
             if (!row.folder && entered) act = true;
           }
           ImGui::SameLine(em(0.4f));
-          const std::string size = row.folder ? "" : mebibytes(static_cast<double>(row.bytes));
+          const std::string size = row.folder ? "" : size_of_file(row.bytes);
           text_fit(row.name + (row.folder ? "/" : ""), right - em(8) - ImGui::GetCursorPosX(), row.folder ? theme().accent : theme().text);
           if (!row.folder) {
             ImGui::SameLine();
