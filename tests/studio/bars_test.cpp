@@ -219,6 +219,11 @@ TEST_F(Bars, RunToGoesToAStepOrTheNextEvent) {
   EXPECT_EQ(ui().dialogs.open, Dialog::none);
   done();
   click("run-to");
+  stage_.press(ImGuiMod_Ctrl | ImGuiKey_A);
+  stage_.type("99999999999999999999");
+  stage_.press(ImGuiKey_Enter);
+  EXPECT_EQ(stage_.script->posted.size(), 2u) << "so many steps cannot be trained";
+  EXPECT_EQ(ui().dialogs.open, Dialog::run_to);
   click("run-to-event");
   EXPECT_TRUE(last().to_event);
   done();

@@ -538,5 +538,14 @@ TEST(NewRun, OnlyNumbersCanBeTyped) {
   }
 }
 
+TEST(NewRun, ARunWithoutANameGetsThatOfItsPreset) {
+  FormStage stage;
+  stage.open("demo");
+  stage.change("name", [](RunConfig& c) { c.name = "  "; });
+  start_form(stage.ui);
+  ASSERT_TRUE(stage.until([&] { return stage.ui.live != nullptr; }));
+  EXPECT_EQ(stage.started.config.name, "demo");
+}
+
 }  // namespace
 }  // namespace comera::studio

@@ -12,6 +12,8 @@
 
 namespace comera::studio {
 
+constexpr int64_t kMostSteps = 1'000'000'000'000'000;  // also what a longer number becomes when it is read is more
+
 void draw_run_to(UiState& ui) {
   LiveRun* run = ui.commanded();
   if (!run) return close_dialog(ui);  // the run ended meanwhile
@@ -28,9 +30,12 @@ void draw_run_to(UiState& ui) {
       ImGui::InputScalar("##step", ImGuiDataType_S64, &state.run_to, nullptr, nullptr, nullptr, ImGuiInputTextFlags_EnterReturnsTrue);
   name_item("run-to:step");
   ImGui::SameLine();
-  const bool ahead = state.run_to > s.step;
+  const bool ahead = state.run_to > s.step && state.run_to <= kMostSteps;
   const bool pressed = button("Train to this step###run-to",
-                              {.icon = Icon::play, .primary = true, .enabled = ahead, .why_not = "This step is already done"});
+                              {.icon = Icon::play,
+                               .primary = true,
+                               .enabled = ahead,
+                               .why_not = state.run_to > s.step ? "So many steps cannot be trained" : "This step is already done"});
   if ((pressed || entered) && ahead) {
     run_to_step(ui, state.run_to);
     close_dialog(ui);

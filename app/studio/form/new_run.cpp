@@ -54,6 +54,8 @@ ConfigAnswer read_config(const ConfigQuestion& question) {
   return answer;
 }
 
+bool is_blank(const std::string& text) { return text.find_first_not_of(' ') == std::string::npos; }
+
 std::string text_of(const FieldValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   return std::visit([](const auto& of) { return Json(of).dump(); }, value);
@@ -128,9 +130,9 @@ void open_source(UiState& ui, const std::string& source, std::shared_ptr<const F
     form.reader = std::make_unique<Background<ConfigQuestion, ConfigAnswer>>(read_config, ui.wake);
     form.planner = std::make_unique<Background<OutlookQuestion, Outlook>>(look_ahead, ui.wake);
     form.data_reader = std::make_unique<Background<DataQuestion, DataFacts>>(read_data_facts, ui.wake);
+    form.data_watch = std::make_unique<Background<DataQuestion, std::string>>(data_stamp, ui.wake);
     form.pacer = std::make_unique<Background<PaceQuestion, Pace>>(find_pace, ui.wake);
     form.meter = std::make_unique<Background<RunConfig, MeasuredStep>>(measure_step, ui.wake);
-    form.data_watch = std::make_unique<Background<DataQuestion, std::string>>(data_stamp, ui.wake);
   }
   if (source != form.source || form.config_number == 0 || !form.problem.empty()) {
     form.source = source;
@@ -162,8 +164,6 @@ void start_fork(UiState& ui) {
   for (const std::string& cap : caps_of(form)) with.sets.push_back(cap);
   fork_run(ui, form.fork->run, with);
 }
-
-}  // namespace
 
 // Asks for the outlook of the current config.
 void look_at(NewRun& form) {
@@ -199,6 +199,8 @@ void tick_data(UiState& ui) {
   const bool may = ui.layout == "new" && form.data_look == 0 && form.facts();
   if (may && ImGui::GetTime() >= form.next_data_look) look_at_data(form);
 }
+
+}  // namespace
 
 void open_form(UiState& ui, const std::string& source) {
   const bool as_left = source.empty() || source == ui.form.source;
@@ -254,6 +256,12 @@ void tick_form(UiState& ui) {
   const bool data_known = form.data_look == 0 || !form.problems.empty();  // else it is refused whatever the data are
   if (form.start_wanted && form.ready && !form.looking && data_known) {
     form.start_wanted = false;
+    if (is_blank(form.config.name)) {
+      form.config.name = is_blank(form.base.name) ? "run" : form.base.name;
+      form_changed(ui, "name");
+      form.start_wanted = true;  // when this config is checked
+      return;
+    }
     const std::vector<Problem> problems = blocking_problems(form);
     const bool only_device = problems.size() == 1 && problems.front().path == "train.device";
     form.listing = !problems.empty() && !only_device;

@@ -121,11 +121,20 @@ std::string setting_of(const std::string& word) {
   }
   if (fitting.size() == 1) return fitting[0];
   if (fitting.size() > 1) throw Misread{"Several settings end with " + word + ": " + fitting[0] + ", " + fitting[1] + " ..."};
+  for (const RunField& field : run_fields())
+    if (word.size() > 1 && std::string_view(field.id).starts_with(lower_case(word)))
+      throw Misread{"There is no " + word + ": did you mean " + field.id + "?"};
   std::vector<std::string> known = setting_paths();
   for (const std::string& path : setting_paths()) known.push_back(path.substr(path.rfind('.') + 1));
   for (const RunField& field : run_fields()) known.emplace_back(field.id);
   const std::string near = nearest_name(word, known);
   throw Misread{"There is no " + word + (near.empty() ? "" : ": did you mean " + near + "?")};
+}
+
+bool is_number(const std::string& path) {
+  for (const FieldEntry& entry : all_settings())
+    if (entry.path == path) return number_of(entry.value).has_value();
+  return false;
 }
 
 class Parser {
@@ -235,6 +244,7 @@ class Parser {
       return [=](const RunRow& row, const SettingValues&) { return holds(field->number(row), compare, *number); };
     }
     const std::string path = setting_of(key);
+    if (compare != ":" && !number && is_number(path)) throw Misread{key + " is a number, " + value + " is not"};
     settings_.push_back(path);
     return [=](const RunRow& row, const SettingValues& settings) {
       const auto of = settings.find(path);
