@@ -244,6 +244,8 @@ TEST_F(PlotMenu, AValueIsCopied) {
   two.lines = {{&a, "a"}, {&b, "b", 0, false, false, 0.5}};
   EXPECT_EQ(values_text(two, 1), "a\t0.25") << "b has none yet";
   EXPECT_EQ(values_text(two, 2), "a\t0.25\nb\t2");
+  two.lines[0].end = 1;
+  EXPECT_EQ(values_text(two, 2), "b\t2") << "the run of a has ended";
 }
 
 TEST(MetricsGrid, PlotsAreAddedRemovedPinnedAndAlone) {

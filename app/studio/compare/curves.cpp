@@ -253,6 +253,7 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
     line.points = look.recorded == Recorded::evaluation;
     line.scale = look.factor * (metric.name != "entries" ? 1 : size.bytes_an_entry());
     line.axis = axis_of(first, compare.axis);
+    line.end = static_cast<double>(first.last_step());
     if (!compare.over.empty()) line.over = &first.view->metric(compare.over);
     line.dashed = dashed(slot);
     line.marker = marker_of(slot);
@@ -267,6 +268,9 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
       line.middle = curves.texts.back().c_str();
       line.smooth = false;
       line.axis = {};
+      for (const size_t i : drawn)
+        line.end = std::min(i == drawn[0] ? INFINITY : line.end,
+                            axis_of(*compare.runs[i], compare.axis).at(static_cast<double>(compare.runs[i]->last_step())));
     }
     lines.push_back(line);
   }

@@ -185,7 +185,7 @@ void draw_cursor(PlotView& view, const PlotTile& tile) {
   if (!ImPlot::IsPlotHovered() || !ImGui::BeginTooltip()) return;
   text_dim(place_text(view, view.cursor));
   for (const PlotLine& line : tile.lines) {
-    if (!line.curve || line.curve->empty()) continue;
+    if (!line.curve || line.curve->empty() || line.axis.step(view.cursor) > line.end) continue;
     const double step = line.axis.step(view.cursor), value = line.curve->at(step) * line.scale;
     if (!std::isfinite(value)) continue;
     ImGui::PushStyleColor(ImGuiCol_Text, line.color);

@@ -186,7 +186,7 @@ const Curve& smoothed_of(PlotView& view, const Curve& curve) {
 std::string values_text(const PlotTile& tile, double step) {
   std::string out;
   for (const PlotLine& line : tile.lines) {
-    if (!line.curve || line.curve->empty()) continue;
+    if (!line.curve || line.curve->empty() || line.axis.step(step) > line.end) continue;
     const double value = line.curve->at(line.axis.step(step)) * line.scale;
     if (!std::isfinite(value)) continue;
     if (tile.lines.size() > 1) out += (out.empty() ? "" : "\n") + std::string(line.label) + "\t";

@@ -1,5 +1,6 @@
 // Plots of metrics, shared by all panels.
 #pragma once
+#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -84,6 +85,7 @@ struct PlotLine {
   float weight = 1;             // factor of the width of all lines
   bool fits = true;             // the y axis fits the whole line; false: only as far as others are not flattened
   bool named = true;            // has a name next to the title
+  double end = INFINITY;        // last step of the run: behind it, the tooltip leaves the line out
   const Curve* over = nullptr;  // metric that replaces the x axis, at the same steps (plot_over.h)
 };
 
