@@ -43,8 +43,7 @@ int reproduce(const Context& context, const std::string& run) {
                 {"computed_with", as_json(result.now)},
                 {"first_difference", difference}});
   } else if (result.identical) {
-    std::cout << "identical: " << thousands(static_cast<double>(result.values)) << " stored values of "
-              << thousands(static_cast<double>(result.steps)) << " steps"
+    std::cout << "identical: " << thousands(static_cast<double>(result.values)) << " stored values of " << counted(result.steps, "step")
               << (result.weights_compared ? ", and the final weights, byte for byte" : "") << "\n";
   } else {
     char line[200];

@@ -150,7 +150,7 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
   add({.id = "run.toggle",
        .title = trains           ? (paused ? "Resume" : "Pause")
                 : ui.resumable() ? "Resume the shown run"
-                : more > 0       ? "Extend the shown run by " + thousands(static_cast<double>(more)) + " steps"
+                : more > 0       ? "Extend the shown run by " + counted(more, "step")
                                  : "Start " + ui.preset,
        .keys = ImGuiKey_F5,
        .act = start_or_pause,

@@ -26,7 +26,8 @@ void end_queue(UiState& ui, Level level, const std::string& text) {
 
 void stopped(UiState& ui, Level level = Level::info) {
   const std::string& noun = ui.queue->order.noun;
-  end_queue(ui, level, "The " + noun + " has stopped at " + queue_progress(*ui.queue) + ". The same " + noun + " continues it");
+  end_queue(ui, level,
+            "The " + noun + " has stopped at " + queue_progress(*ui.queue) + ". Start the same " + noun + " again to train the rest");
 }
 
 void ask(RunQueue& queue) {

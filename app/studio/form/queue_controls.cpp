@@ -9,7 +9,8 @@ namespace comera::studio {
 
 void draw_queue_progress(UiState& ui, const char* stop) {
   const bool stopping = ui.queue->stopping;
-  const std::string tip = "Stops the run that trains with a checkpoint; the same " + ui.queue->order.noun + " continues it";
+  const std::string tip =
+      "Stops the run that trains with a checkpoint. Start the same " + ui.queue->order.noun + " again to train the rest";
   if (button((std::string("Stop###") + stop).c_str(), {.icon = Icon::stop,
                                                        .enabled = !stopping,
                                                        .tooltip = tip.c_str(),

@@ -212,7 +212,7 @@ void stage(UiState& ui) {
       text_dim("The late stage starts after step " + thousands(static_cast<double>(comera.late_after)) +
                "; from then on the ranks follow the size target.");
     else if (comera.late_on_plateau > 0)
-      text_dim("The late stage starts after " + thousands(static_cast<double>(comera.late_on_plateau)) + " steps without a better loss.");
+      text_dim("The late stage starts after " + counted(comera.late_on_plateau, "step") + " without a better loss.");
     else
       text_dim("The late stage does not start automatically.");
     ImGui::PopTextWrapPos();

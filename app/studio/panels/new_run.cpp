@@ -279,7 +279,7 @@ void pace_line(UiState& ui) {
   NewRun& form = ui.form;
   const int64_t steps =
       form.facts() ? planned_steps(form.config, form.facts()->rows, form.facts()->whole) : planned_steps(form.config, 0, false);
-  const std::string count = steps > 0 ? thousands(static_cast<double>(steps)) + " steps" : "";
+  const std::string count = steps > 0 ? counted(steps, "step") : "";
   const float room = ImGui::GetContentRegionAvail().x;
   if (form.pace.step_ms <= 0) {
     guess_line(ui, steps, count);
@@ -322,7 +322,10 @@ void forecast_card(UiState& ui) {
     const float column = ImGui::GetContentRegionAvail().x / 3, left = ImGui::GetCursorPosX();
     stat("parameters", thousands(static_cast<double>(forecast.parameters)));
     ImGui::SameLine(left + column * 1.05f);
-    stat(stacked() ? "compression" : "smaller than dense", significant(forecast.model_compression(), 3) + " x");
+    push_small();
+    const bool wide = ImGui::CalcTextSize("smaller than dense").x + em(0.5f) < column;
+    ImGui::PopFont();
+    stat(wide ? "smaller than dense" : "compression", significant(forecast.model_compression(), 3) + " x");
     ImGui::SameLine(left + column * 2.05f);
     stat("peak memory", mebibytes(static_cast<double>(forecast.memory.total())));
     told("peak", exact_bytes(static_cast<double>(forecast.memory.total())));

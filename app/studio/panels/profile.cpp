@@ -171,7 +171,7 @@ void step_section(UiState& ui, float height) {
     const auto bin = std::min(times.bins.size() - 1, static_cast<size_t>(std::max(0.0f, (ImGui::GetMousePos().x - at.x) / step)));
     const double width = (times.high - times.low) / static_cast<double>(times.bins.size()),
                  from = times.low + width * static_cast<double>(bin);
-    copied = thousands(static_cast<double>(times.bins[bin])) + " steps of " + significant(from, 4) + " to " + ms_text(from + width);
+    copied = counted(static_cast<int64_t>(times.bins[bin]), "step") + " of " + significant(from, 4) + " to " + ms_text(from + width);
     ImGui::SetTooltip("%s", copied.c_str());
   }
   ImGui::PushID("step-times");
@@ -239,7 +239,7 @@ void phase_section(UiState& ui, const StepProfile* profile) {
     ImGui::PopFont();
     return;
   }
-  text_dim(thousands(static_cast<double>(profile->steps)) + " steps up to step " + thousands(static_cast<double>(profile->step)) + ", " +
+  text_dim(counted(profile->steps, "step") + " up to step " + thousands(static_cast<double>(profile->step)) + ", " +
            ms_text(profile->whole.mean) + " each");
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x, height = em(0.9f);
@@ -473,7 +473,7 @@ namespace {
 Chart step_times_chart(const UiState& ui) {
   const Snapshot& s = ui.snapshot();
   const StepTimeSummary times = step_times(ui.shown().metric("step_ms"), ui.replaying() ? static_cast<double>(s.step) : INFINITY);
-  return chart_of("step-times", histogram(times, s.name + ", " + thousands(static_cast<double>(times.count)) + " steps, median " +
+  return chart_of("step-times", histogram(times, s.name + ", " + counted(static_cast<int64_t>(times.count), "step") + ", median " +
                                                      ms_text(times.median) + ", p95 " + ms_text(times.p95)));
 }
 
@@ -529,8 +529,8 @@ std::vector<ListedChart> profile_charts(UiState& ui) {
   if (knows_step_times(ui)) out.push_back({"step-times", kStepTimes, [&ui] { return step_times_chart(ui); }});
   const StepProfile* profile = profile_of(ui);
   if (!profile) return out;
-  const std::string note = ui.snapshot().name + ", mean of " + std::to_string(profile->steps) + " steps up to step " +
-                           thousands(static_cast<double>(profile->step));
+  const std::string note =
+      ui.snapshot().name + ", mean of " + counted(profile->steps, "step") + " up to step " + thousands(static_cast<double>(profile->step));
   const std::string phases = "One step by phase", ops = "One step by op";
   out.push_back({"phases", phases, [profile, phases, note] { return phases_chart(*profile, phases, note); }});
   if (!profile->ops.empty()) out.push_back({"ops", ops, [profile, ops, note] { return ops_chart(*profile, ops, note); }});

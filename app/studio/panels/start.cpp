@@ -47,7 +47,7 @@ void this_session(UiState& ui) {
   text_fit(s.name, ImGui::GetContentRegionAvail().x, theme().text);
   const double share = s.total_steps > 0 ? static_cast<double>(s.step) / static_cast<double>(s.total_steps) : 0;
   progress_bar(static_cast<float>(share), {ImGui::GetContentRegionAvail().x, em(0.4f)}, theme().accent, "");
-  wrapped((thousands(static_cast<double>(s.step)) + " of " + thousands(static_cast<double>(s.total_steps)) + " steps").c_str());
+  wrapped((thousands(static_cast<double>(s.step)) + " of " + counted(s.total_steps, "step")).c_str());
   to_bottom();
   if (button("Show it", {.icon = Icon::chart, .size = wide_button()})) show_live(ui);
 }
@@ -60,8 +60,7 @@ void last_run(UiState& ui, const std::string& no) {
   chip(look.text, look.color, look.icon);
   ImGui::SameLine();
   text_fit(row.name.empty() ? row.id : row.name, ImGui::GetContentRegionAvail().x, theme().text);
-  std::string text =
-      thousands(static_cast<double>(row.summary.step)) + " of " + thousands(static_cast<double>(row.summary.total_steps)) + " steps";
+  std::string text = thousands(static_cast<double>(row.summary.step)) + " of " + counted(row.summary.total_steps, "step");
   if (std::isfinite(row.summary.val_accuracy)) text += ", accuracy " + significant(row.summary.val_accuracy * 100, 3) + " %";
   if (row.summary.compression > 1) text += ", " + significant(row.summary.compression, 3) + "x smaller";
   wrapped(text.c_str());

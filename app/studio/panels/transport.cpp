@@ -205,7 +205,7 @@ class Transport {
     commands_ = run_ || ui_.training();
     const bool resumes = !commands_ && ui_.resumable();
     const int64_t more = commands_ || resumes ? 0 : offered_steps(ui_);
-    const std::string steps = thousands(static_cast<double>(more)) + " steps";
+    const std::string steps = counted(more, "step");
     if (commands_) {
       start_ = paused() ? "Resume" : "Pause";
       start_tip_ = paused() ? "Continue training" : "Pause after this step";

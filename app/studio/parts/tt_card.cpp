@@ -204,8 +204,8 @@ SeenValues past_values(UiState& ui, const LayerRanks& layer, int64_t bond, int64
   return {.bond = bond > 0 ? &values.bond : nullptr,
           .core = core > 0 ? &values.core : nullptr,
           .note = away == 0 ? "From the checkpoint of this step."
-                            : "From the nearest checkpoint, step " + grouped(nearest->step) + ": " + grouped(std::abs(away)) +
-                                  (away > 0 ? " steps later." : " steps earlier."),
+                            : "From the nearest checkpoint, step " + grouped(nearest->step) + ": " + counted(std::abs(away), "step") +
+                                  (away > 0 ? " later." : " earlier."),
           .keep = answer};
 }
 

@@ -81,7 +81,7 @@ void archive_runs(UiState& ui, const std::vector<std::string>& ids) {
   if (!ui.store || ids.empty()) return;
   change(ui, RunChange::archive, ids);
   add_toast(ui, {Level::info,
-                 count_of(ids.size()) + " archived, not deleted: Archived above the list shows them.",
+                 count_of(ids.size()) + " archived, not deleted. The button Archived above the list shows archived runs.",
                  ImGui::GetTime() + kUndoSeconds,
                  "archived",
                  {{"Undo", [ids](UiState& state) { change(state, RunChange::restore, ids); }}}});

@@ -245,7 +245,7 @@ void RunView::take_event(const EventRow& event) {
         LogLine::before);
   } else if (event.kind == "profile") {
     profiles.push_back(StepProfile::read(event.body, event.step));
-    add_log(Level::info, event.step, count(static_cast<double>(profiles.back().steps)) + " steps profiled");
+    add_log(Level::info, event.step, counted(profiles.back().steps, "step") + " profiled");
   } else if (event.kind == AlertEvent::kind) {
     add(Level::warning, Mark::alert, alert_text(event));
   } else {
