@@ -39,7 +39,7 @@ void tags_menu(UiState& ui, const std::vector<const RunRow*>& rows, const std::v
       if (tag != kStar) known.insert(tag);
   for (const std::string& tag : known) {
     const bool all = std::all_of(rows.begin(), rows.end(), [&](const RunRow* row) { return has_tag(*row, tag); });
-    if (ImGui::MenuItem((tag + "###tag-" + tag).c_str(), nullptr, all)) set_tag(ui, ids, tag, !all);
+    if (ImGui::MenuItem((whole_label(tag) + "###tag-" + tag).c_str(), nullptr, all)) set_tag(ui, ids, tag, !all);
   }
   if (!known.empty()) ImGui::Separator();
   if (ImGui::MenuItem("Another ...###tag-new")) open_dialog(ui, Dialog::edit_runs);
