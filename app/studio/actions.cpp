@@ -40,13 +40,15 @@ LiveRun* UiState::commanded() const { return live && (!show_stored || !stored) &
 
 bool UiState::resumable() const {
   const RunView& view = shown();
-  const Phase phase = view.snapshot->phase;
-  if (!has_run() || (phase != Phase::stopped && phase != Phase::interrupted)) return false;
+  const Snapshot& s = *view.snapshot;
+  // A run that failed with a checkpoint of its last step lacked its data: nothing is computed again when they are back.
+  const bool kept = s.phase == Phase::failed && s.step > 0 && s.last_checkpoint_step == s.step;
+  if (!has_run() || (s.phase != Phase::stopped && s.phase != Phase::interrupted && !kept)) return false;
   if (!view.live) return true;
-  if (!store || view.store.empty() || view.snapshot->run.empty()) return false;
+  if (!store || view.store.empty() || s.run.empty()) return false;
   // Another window may have trained it on since it stopped here.
-  const RunRow* row = view.store == store_path ? find_row(*runs, view.snapshot->run) : nullptr;
-  return !row || row->summary.step <= view.snapshot->step || can_resume(*row);
+  const RunRow* row = view.store == store_path ? find_row(*runs, s.run) : nullptr;
+  return !row || row->summary.step <= s.step || can_resume(*row);
 }
 
 bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }

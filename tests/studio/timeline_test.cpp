@@ -8,6 +8,7 @@
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/parts/named_items.h"
+#include "app/studio/runs/run_fields.h"
 #include "core/store/run_writer.h"
 #include "tests/store/support.h"
 #include "tests/studio/stage.h"
@@ -627,6 +628,26 @@ TEST_F(TimelineTest, AStoppedRunIsNotExtendedButResumed) {
   open(write_run(10));
   EXPECT_TRUE(ui().resumable());
   EXPECT_EQ(offered_steps(ui()), 0);
+}
+
+// It lacked its data: when they are back it goes on.
+TEST_F(TimelineTest, AFailedRunIsResumedFromACheckpointOfItsLastStep) {
+  stage_->begin_run(Phase::failed, 10);
+  stage_->say([&](Snapshot& s) { s.run = "r-000001", s.last_checkpoint_step = 8; });
+  ui().store_path = store_;
+  ui().store = std::make_unique<StoreClient>(store_, [] {});
+  stage_->frames();
+  EXPECT_FALSE(ui().resumable()) << "that would compute two steps again: a question for the person";
+  stage_->say([&](Snapshot& s) { s.last_checkpoint_step = 10; });
+  stage_->frames();
+  EXPECT_TRUE(ui().resumable());
+  RunRow row;
+  row.status = "failed";
+  EXPECT_FALSE(can_resume(row)) << "it never began";
+  row.summary.step = 10;
+  EXPECT_TRUE(can_resume(row));
+  row.message = std::string(kOutOfMemory);
+  EXPECT_FALSE(can_resume(row)) << "it would fail again";
 }
 
 // While the past is shown, the controls offer the way on from its checkpoint.

@@ -42,7 +42,10 @@ std::string tags_text(const RunRow& row) {
 bool has_tag(const RunRow& row, const std::string& tag) {
   return std::find(row.tags.begin(), row.tags.end(), tag) != row.tags.end() || (tag == kShort && is_short(row));
 }
-bool can_resume(const RunRow& row) { return row.status == "interrupted" || row.status == "stopped"; }
+bool can_resume(const RunRow& row) {
+  const bool failed = row.status == "failed" && row.summary.step > 0 && !failed_for_memory(row);
+  return row.status == "interrupted" || row.status == "stopped" || failed;
+}
 
 std::span<const RunField> run_fields() {
   using Row = const RunRow&;
