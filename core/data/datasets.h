@@ -60,6 +60,7 @@ std::unique_ptr<Dataset> open_dataset(const DataSpec& spec);
 struct KnownSet {  // one row of `comera data list`
   std::string name, about, format, licence, package;
   int64_t bytes = 0;  // on disk
+  bool is_vocabulary() const { return name.starts_with("vocab-"); }  // a tokenizer's, without rows
 };
 // The sets that assets/data/get_data.py makes (data/sets.json of `assets`).
 std::vector<KnownSet> known_sets(const std::string& assets);

@@ -1,5 +1,6 @@
 #include "core/data/datasets.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -100,6 +101,7 @@ TEST(Datasets, KnownSets) {
   }
   EXPECT_EQ(names.size(), sets.size());
   EXPECT_TRUE(names.count("wordnet-nli"));
+  EXPECT_EQ(std::ranges::count_if(sets, &KnownSet::is_vocabulary), 3);
   const Folder assets;
   assets.write("data/sets.json", "[{\"name\": \"x\"}]");
   EXPECT_EQ(caught([&] { known_sets(assets.path()); }).code, ErrorCode::config);

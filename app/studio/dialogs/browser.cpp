@@ -43,7 +43,8 @@ const char* hint_of(BrowseFor what) {
     case BrowseFor::config:
       return "A config file (JSON), as written by `comera config init` or copied from the form";
     case BrowseFor::data:
-      return "A data file (TSV, JSONL, Parquet, IDX), or a folder with train and dev files";
+      return "A data file (CSV, TSV, JSONL, Parquet, text, IDX, Criteo), or a folder: with train and dev files, pictures by class, or "
+             "texts";
   }
   return "";
 }
@@ -84,8 +85,8 @@ void open_browser(UiState& ui, BrowseFor what, Choose choose) {
   close_dialog(ui);
   const char* title = what == BrowseFor::store    ? "Open database"
                       : what == BrowseFor::config ? "Open config"
-                      : choose == Choose::folder  ? "Folder with train and dev files"
-                                                  : "Data file (TSV, JSONL, Parquet, IDX)";
+                      : choose == Choose::folder  ? "Folder with train and dev files, pictures by class, or texts"
+                                                  : "Data file (CSV, TSV, JSONL, Parquet, text, IDX, Criteo)";
   state.desktop = std::make_unique<DesktopDialog>(program, title, first_folder(ui, what), choose);
 }
 

@@ -610,6 +610,9 @@ class Form : public PathVisitor {
     bool chosen = false;
     ImGui::SetNextItemWidth(width);
     if (!ImGui::BeginCombo("##value", value.empty() ? "none" : whole_label(value).c_str(), ImGuiComboFlags_HeightLarge)) return false;
+    if (ImGui::Selectable("A file ...")) open_browser(ui_, BrowseFor::data);
+    if (ImGui::Selectable("A folder ...")) open_browser(ui_, BrowseFor::data, Choose::folder);
+    ImGui::Separator();
     for (const DataChoice& set : form_.data) {
       ImGui::PushID(set.name.c_str());
       if (ImGui::Selectable("##set", set.name == value, 0, {em(24), ImGui::GetTextLineHeight() * 2.1f})) {
@@ -630,9 +633,6 @@ class Form : public PathVisitor {
       ImGui::Dummy({0, 0});
       ImGui::PopID();
     }
-    ImGui::Separator();
-    if (ImGui::Selectable("A file ...")) open_browser(ui_, BrowseFor::data);
-    if (ImGui::Selectable("A folder ...")) open_browser(ui_, BrowseFor::data, Choose::folder);
     ImGui::EndCombo();
     return chosen;
   }

@@ -34,6 +34,7 @@ ConfigAnswer read_config(const ConfigQuestion& question) {
     answer.presets = preset_names();
     const std::string assets = assets_folder();
     for (const KnownSet& set : known_sets(assets)) {
+      if (set.is_vocabulary()) continue;
       std::error_code ignored;
       const bool here = std::filesystem::exists(paths::sets_folder() + "/" + set.name, ignored) ||
                         std::filesystem::exists(assets + "/data/" + set.name, ignored);
