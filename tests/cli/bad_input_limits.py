@@ -161,7 +161,7 @@ class Running(WithStoredRun):
         self.assertGreater(plan["peak_bytes"], 1 << 37)
         kept = self.folder / "too-large.db"
         shutil.copy(self.store, kept)
-        for verb in (["train", "demo"], ["fork", "keep", "--at-step", 40], ["bench", "step", "demo"], ["bench", "layers", "demo"], ["bench", "gemm", "demo"]):
+        for verb in (["train", "demo"], ["fork", "keep", "--at-step", 40, "--steps", 60], ["bench", "step", "demo"], ["bench", "layers", "demo"], ["bench", "gemm", "demo"]):
             self.fails(MEMORY, *verb, *large, "--store", kept, match=told, both=verb[0] == "bench")
         # What does not fit the file is said before any memory is taken.
         self.fails(CONFIG, "import", self.checkpoint(), "--config", "demo", *large, "--store", kept, match="at least the file's ranks")
