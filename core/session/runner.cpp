@@ -61,7 +61,7 @@ void Runner::keep_last_step() try {
   const auto code = static_cast<ErrorCode>(snapshot_.error_code);
   if (code != ErrorCode::config && code != ErrorCode::not_found && code != ErrorCode::storage) return;
   if (!trainer_ || start_.others || threads_ || !trainer_->between_steps()) return;
-  if (trainer_->state().step > snapshot_.last_checkpoint_step) checkpoint("failed", true);
+  if (trainer_->state().step > std::max<int64_t>(0, snapshot_.last_checkpoint_step)) checkpoint("failed", true);
 } catch (const std::exception&) {  // then the checkpoint before it is the last
 }
 
