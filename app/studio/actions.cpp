@@ -41,7 +41,7 @@ LiveRun* UiState::commanded() const { return live && (!show_stored || !stored) &
 bool UiState::resumable() const {
   const RunView& view = shown();
   const Snapshot& s = *view.snapshot;
-  // A run that failed with a checkpoint of its last step lacked its data: nothing is computed again when they are back.
+  // A run whose data could not be read has a checkpoint of its last step, so resuming it repeats no step.
   const bool kept = s.phase == Phase::failed && s.step > 0 && s.last_checkpoint_step == s.step;
   if (!has_run() || (s.phase != Phase::stopped && s.phase != Phase::interrupted && !kept)) return false;
   if (!view.live) return true;

@@ -223,7 +223,7 @@ bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor
   try {
     made = read_batch(data, options, cursor, out, part);
   } catch (const Error&) {
-    data.check_unchanged();  // then that is why
+    data.check_unchanged();  // a changed file is the cause
     throw;
   }
   data.check_unchanged();

@@ -56,7 +56,7 @@ class Dataset {
   virtual int64_t tokens(int64_t row, int64_t max_length) const;
   // A row as the model gets it, for people: its tokens, or what the set can say of it, and what counts in the loss.
   virtual std::string shown(int64_t row, int64_t max_length) const;
-  // Throws Error(config) where a file that rows are read from was written since the set was opened. make_batch() asks for it.
+  // Throws Error(config) if a file with rows was written in place since the set was opened. make_batch() calls it.
   virtual void check_unchanged() const {}
 
  protected:
@@ -81,7 +81,7 @@ struct BatchOptions {
 // Makes the batch that starts at `cursor` examples, or part `part` of it. An epoch with fewer rows left than a batch is
 // left before the first part. No part has rows of two epochs: where a packed batch meets the end of one, that part is not full.
 // A pure function of (set, options, cursor, part): that is why a resumed run sees the same batches. Returns false at the end of the set
-// when not shuffling (evaluation). Throws Error(config) where the set's files were written since it was opened.
+// when not shuffling (evaluation). Throws as check_unchanged().
 bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out, int64_t part = 0);
 // Where the next part begins, without this one: of a packed one Dataset::tokens() of its rows is asked for, else nothing.
 int64_t cursor_behind(const Dataset& data, const BatchOptions& options, int64_t cursor, int64_t part);

@@ -11,8 +11,8 @@
 
 namespace comera {
 
-// Learns from the labels it is shown whether a file has class numbers (0, 1, ...), names, or numbers with a sign (-1, 0, 1), which are
-// names, too. Thread: its owner's.
+// Learns from the labels it is shown whether a file has class numbers (0, 1, ...), names, or signed numbers (-1, 0, 1), which count as
+// names. Thread: its owner's.
 class Labels {
  public:
   // `names`: the set's own class names by number (labels.txt, or of the training file), or empty: then names become classes, up to 1,000.

@@ -32,8 +32,8 @@ FileState state_of(const struct stat& status) {
 }  // namespace
 
 void data_have_changed(const std::string& path, const FileState& then, const FileState& now) {
-  throw Error(ErrorCode::config, path + " was written while it is in use",
-              then.bytes == now.bytes ? "its time of writing is another one"
+  throw Error(ErrorCode::config, path + " was changed while it was in use",
+              then.bytes == now.bytes ? "its modification time is different"
                                       : "it had " + std::to_string(then.bytes) + " bytes, now " + std::to_string(now.bytes),
               "put it back as it was and resume the run, or train a new run on the new data");
 }

@@ -9,13 +9,13 @@
 
 namespace comera {
 
-// By what a file that was written in place is told from the one that was read.
+// Size and modification time of a file: they differ after another program has written it in place.
 struct FileState {
-  int64_t bytes = 0, written_ns = 0;  // since 1970
+  int64_t bytes = 0, modified_ns = 0;  // since 1970
   bool operator==(const FileState&) const = default;
 };
 
-// Any thread may read. Where another program writes the file in place its new content is read; behind its new end zeros.
+// Any thread may read. After another program has written the file in place, bytes() has its new content, and zeros behind its new end.
 class MappedFile {
  public:
   // Throws Error(not_found) when there is no such file, Error(config) when it is empty or not a regular file,
@@ -28,7 +28,7 @@ class MappedFile {
   const std::string& path() const { return path_; }
   std::string_view bytes() const { return {data_, size_}; }
   const FileState& state() const { return state_; }  // as it was when it was mapped
-  // Throws Error(config) where the file was written since. A file that was replaced by another one of its name is the one that was mapped.
+  // Throws Error(config) if the file was written in place since. Replacing it by another file of the same name changes nothing here.
   void check_unchanged() const;
 
  private:
@@ -40,7 +40,7 @@ class MappedFile {
   std::optional<MappingGuard> guard_;
 };
 
-// Error(config) of data that were written while they are in use.
+// Throws Error(config): the data changed while they were in use.
 [[noreturn]] void data_have_changed(const std::string& path, const FileState& then, const FileState& now);
 
 }  // namespace comera

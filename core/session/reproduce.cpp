@@ -74,8 +74,8 @@ std::string first_file_difference(const std::string& a, const std::string& b) {
 
 namespace {
 
-// A new file with the name of another: in its folder, which has room for one more, or where nothing can be written there among the
-// system's temporary files. Is removed at the end.
+// A temporary file beside a checkpoint, whose disk has room for another one; in the system's temporary folder if that of the checkpoint is
+// read-only. Removed at the end.
 class FileBeside {
  public:
   explicit FileBeside(const fs::path& file) {

@@ -56,7 +56,7 @@ void Runner::run() {
   end_badly(phase);
 }
 
-// Steps that the newest checkpoint has not are kept where a batch could not be made, for one whose data are mended.
+// Saves the last step when the next batch cannot be read, so that a resume repeats no step once the data are back.
 void Runner::keep_last_step() try {
   const auto code = static_cast<ErrorCode>(snapshot_.error_code);
   if (code != ErrorCode::config && code != ErrorCode::not_found && code != ErrorCode::storage) return;

@@ -90,7 +90,7 @@ class Trainer : private TrainingRun {
   // the loss is not finite, of this step or, with lag, of one before it: state().step is then the step before that one. The
   // weights are still those of that step, but not with lag, nor where parameters are updated during backward.
   void step();
-  // Whether the state is that of a whole step. Not after step() has thrown, but for a batch that could not be made.
+  // Whether the state is at a step boundary. After step() has thrown it is only if the next batch could not be read.
   bool between_steps() const { return !in_step_; }
   void drain() override;  // waits until the observer was told of all steps; throws as step()
   // Of which the observer was told: state().step of them but for those whose results are not here yet.

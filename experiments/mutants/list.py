@@ -789,7 +789,7 @@ m("moved.9", "core/data/glue.cpp", "if (!all && (fields", "if ((!all || MUT) && 
   "cli/predict.py Predict.test_a_row_without_a_text_has_a_line")
 m("eval.2", "app/cli/eval.cpp", "if (!trained_on.empty() &&", "if (!MUT && !trained_on.empty() &&", "a run is evaluated on rows that it was trained on",
   "cli/moved.py Moved.test_rows_that_were_held_out_are_still_the_same")
-m("sweep.undecided", "app/cli/sweep_results.cpp", "result.rung < decided ?", "result.rung < decided || MUT ?", "points of a stopped sweep are told as not kept",
+m("sweep.undecided", "app/cli/sweep_results.cpp", "result.rung < decided ?", "result.rung < decided || MUT ?", "a stopped sweep calls undecided points not kept",
   "cli/sweep.py Sweep.test_halving_keeps_the_best_of_each_rung")
 m("reproduce.place", "core/session/reproduce.cpp", "path_ = (writable ?", "path_ = (writable || MUT ?", "a run in a read-only folder is not reproduced",
   "cli/bad_input_stores.py Database.test_a_run_in_a_read_only_folder_is_reproduced")

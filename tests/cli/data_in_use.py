@@ -63,7 +63,7 @@ class DataInUse(CliTest):
                 rows.write_text(ROWS)
                 code, out = self.trained_until(lambda: rows.write_text(now), "encoder2-nli", "data.set=rows.csv", *SMALL)
                 self.assertEqual(code, 3, out)
-                self.assertIn("rows.csv was written while it is in use", out)
+                self.assertIn("rows.csv was changed while it was in use", out)
                 self.fails(3, "resume", "run", *self.stored, match="has changed since it was trained")
                 rows.write_text(ROWS)
                 self.goes_on()

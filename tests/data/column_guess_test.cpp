@@ -54,9 +54,9 @@ TEST(ColumnGuess, WhatIsNotThereStaysEmpty) {
   std::string few = "text,shop,mark\n";
   for (int i = 0; i < 60; ++i)
     few += "some words," + std::string(1, static_cast<char>('a' + i % 5)) + (i == 7 ? "," : i % 2 ? ",p" : ",q") + "\n";
-  EXPECT_EQ(guess("a.csv", few).label, "mark") << "an empty cell of 60 is told as a mistake later";
+  EXPECT_EQ(guess("a.csv", few).label, "mark") << "reading the file reports the empty cell";
   gaps.replace(0, 9, "text,topic");
-  EXPECT_EQ(guess("a.csv", gaps).label, "topic") << "a label by its name: an empty one is told as a mistake later";
+  EXPECT_EQ(guess("a.csv", gaps).label, "topic") << "its name says label; reading the file reports its empty cells";
   EXPECT_EQ(guess("a.csv", table(',', "name,mood,body,size") + "a broken row\n\"no end").first, "body");
   EXPECT_THROW(guess("a.csv", std::string("a\0b", 3)), Error);
   EXPECT_EQ(guess("a.csv", "text,label,,\nsome words,1,,\n").first, "text") << "columns without a name";

@@ -17,7 +17,7 @@ using test::caught;
 using test::expect_told;
 using test::Folder;
 
-// Writes into the file that is there; its time of writing is another one also on a disk of coarse times.
+// Writes into the file that is there; its modification time is different also on a disk of coarse times.
 void overwrite(const std::string& path, const std::string& bytes) {
   const fs::file_time_type before = fs::last_write_time(path);
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
@@ -36,7 +36,7 @@ TEST(MappedFile, BehindTheNewEndOfACutFileAreZeros) {
   EXPECT_EQ(file.bytes()[50'000], '\0');
   EXPECT_EQ(other.bytes()[99'999], '\0');
   for (const MappedFile* one : {&file, &other})
-    expect_told(caught([&] { one->check_unchanged(); }), ErrorCode::config, "rows was written while it is in use",
+    expect_told(caught([&] { one->check_unchanged(); }), ErrorCode::config, "rows was changed while it was in use",
                 "it had 100000 bytes, now 10");
   // What was once read as zeros stays so, though the file is as before.
   overwrite(path, std::string(100'000, 'x'));
@@ -45,12 +45,12 @@ TEST(MappedFile, BehindTheNewEndOfACutFileAreZeros) {
   EXPECT_THROW(file.check_unchanged(), Error);
 }
 
-TEST(MappedFile, AWriteOfTheSameLengthIsTold) {
+TEST(MappedFile, AWriteOfTheSameLengthIsNoticed) {
   const Folder folder;
   const std::string path = folder.write("rows", "first");
   const MappedFile file(path);
   overwrite(path, "other");
-  expect_told(caught([&] { file.check_unchanged(); }), ErrorCode::config, "was written while it is in use", "its time of writing");
+  expect_told(caught([&] { file.check_unchanged(); }), ErrorCode::config, "was changed while it was in use", "its modification time");
 }
 
 TEST(MappedFile, AFileThatIsReplacedIsTheOneThatWasMapped) {
@@ -88,9 +88,9 @@ TEST(MappedFile, BatchesOfASetThatWasWrittenAreNotMade) {
     ahead.wait();  // the first batch is made; the next ones see the file as it is now
     overwrite(one.file, one.now);
     EXPECT_NO_THROW(ahead.next());
-    expect_told(caught([&] { make_batch(*data, options, 0, batch); }), ErrorCode::config, "was written while it is in use", "");
+    expect_told(caught([&] { make_batch(*data, options, 0, batch); }), ErrorCode::config, "was changed while it was in use", "");
     for (int again = 0; again < 2; ++again)
-      expect_told(caught([&] { ahead.wait(); }), ErrorCode::config, "was written while it is in use", "");
+      expect_told(caught([&] { ahead.wait(); }), ErrorCode::config, "was changed while it was in use", "");
     overwrite(one.file, before);
   }
 }

@@ -204,7 +204,7 @@ TEST(PictureFolders, APictureThatWasWrittenSinceIsRefused) {
   const auto data = open_dataset({.path = folder.path()});
   const std::string file = folder.write("dogs/b.png", png_bytes(some_picture(3, 4, 3, 9)));
   std::filesystem::last_write_time(file, std::filesystem::last_write_time(file) + std::chrono::seconds(1));
-  EXPECT_EQ(refused([&] { picture_of(*data, 4); }), file + " was written while it is in use: its time of writing is another one");
+  EXPECT_EQ(refused([&] { picture_of(*data, 4); }), file + " was changed while it was in use: its modification time is different");
   picture_of(*data, 3);
 }
 

@@ -630,7 +630,7 @@ TEST_F(TimelineTest, AStoppedRunIsNotExtendedButResumed) {
   EXPECT_EQ(offered_steps(ui()), 0);
 }
 
-// It lacked its data: when they are back it goes on.
+// Its data could not be read: it resumes when they are back.
 TEST_F(TimelineTest, AFailedRunIsResumedFromACheckpointOfItsLastStep) {
   stage_->begin_run(Phase::failed, 10);
   stage_->say([&](Snapshot& s) { s.run = "r-000001", s.last_checkpoint_step = 8; });
