@@ -216,7 +216,7 @@ void machine_fields(TrainConfig& c, FieldVisitor& v) {
   v.field("matmul", c.matmul,
           {.title = "Matmul precision",
            .help = "precision of f32 matrix products: all but fp32 round the operands; tf32 and fp8 on CUDA devices only",
-           .more = "bf16 on a CPU needs oneDNN and a processor with AVX512_BF16 or AMX.",
+           .more = "bf16 on a CPU needs oneDNN. It is faster on processors with AMX; with AVX512_BF16 alone it is slower than fp32.",
            .choices = {{"fp32", "fp32", "Operands are not rounded."},
                        {"tf32", "TF32", "Operands have 10 bits of mantissa and the range of f32."},
                        {"bf16", "bf16", "Operands have 7 bits of mantissa and the range of f32."},
