@@ -15,10 +15,10 @@
 
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/base/mapped_file.h"
 #include "core/data/criteo_pack.h"
 #include "core/data/datasets.h"
 #include "core/data/documents.h"
-#include "core/data/mapped_file.h"
 #include "core/data/parquet.h"
 #include "core/data/text_lines.h"
 #include "core/store/tfevents.h"

@@ -1,4 +1,4 @@
-#include "core/data/mapped_file.h"
+#include "core/base/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -31,18 +31,18 @@ FileState state_of(const struct stat& status) {
 
 }  // namespace
 
-void data_have_changed(const std::string& path, const FileState& then, const FileState& now) {
+void file_was_changed(const std::string& path, const FileState& then, const FileState& now, const std::string& advice) {
   throw Error(ErrorCode::config, path + " was changed while it was in use",
               then.bytes == now.bytes ? "its modification time is different"
                                       : "it had " + std::to_string(then.bytes) + " bytes, now " + std::to_string(now.bytes),
-              "put it back as it was and resume the run, or train a new run on the new data");
+              advice);
 }
 
 MappedFile::MappedFile(const std::string& path) : path_(path), file_(open_to_read(path)) {
   try {
     struct stat status;
     if (::fstat(file_, &status) != 0) cannot_read(path, errno);
-    if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::config, path + " is not a file", "it is a folder or a device", "name a data file");
+    if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::config, path + " is not a file", "it is a folder or a device", "name a file");
     if (status.st_size == 0) throw Error(ErrorCode::config, path + " is empty", "it has 0 bytes", "get the file again");
     state_ = state_of(status);
     size_ = static_cast<size_t>(status.st_size);
@@ -62,11 +62,11 @@ MappedFile::~MappedFile() {
   ::close(file_);
 }
 
-void MappedFile::check_unchanged() const {
+void MappedFile::check_unchanged(const std::string& advice) const {
   struct stat status;
   if (::fstat(file_, &status) != 0) cannot_read(path_, errno);
   const FileState now = state_of(status);
-  if (now != state_ || guard_->cut()) data_have_changed(path_, state_, now);
+  if (now != state_ || guard_->cut()) file_was_changed(path_, state_, now, advice);
 }
 
 }  // namespace comera

@@ -1,4 +1,4 @@
-// A whole file as read-only memory: rows are read on demand, and a set may be larger than memory.
+// A whole file as read-only memory: it is read on demand, and may be larger than memory.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -28,8 +28,9 @@ class MappedFile {
   const std::string& path() const { return path_; }
   std::string_view bytes() const { return {data_, size_}; }
   const FileState& state() const { return state_; }  // as it was when it was mapped
-  // Throws Error(config) if the file was written in place since. Replacing it by another file of the same name changes nothing here.
-  void check_unchanged() const;
+  // Throws Error(config), with the advice, if the file was written in place since. Replacing it by another file of the same name changes
+  // nothing here.
+  void check_unchanged(const std::string& advice) const;
 
  private:
   const std::string path_;
@@ -40,7 +41,7 @@ class MappedFile {
   std::optional<MappingGuard> guard_;
 };
 
-// Throws Error(config): the data changed while they were in use.
-[[noreturn]] void data_have_changed(const std::string& path, const FileState& then, const FileState& now);
+// Throws Error(config): the file was changed while it was in use.
+[[noreturn]] void file_was_changed(const std::string& path, const FileState& then, const FileState& now, const std::string& advice);
 
 }  // namespace comera

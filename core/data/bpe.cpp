@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/data/mapped_file.h"
+#include "core/base/mapped_file.h"
 #include "core/data/sha256.h"
 #include "core/data/utf8.h"
 #include "core/data/word_cache.h"

@@ -45,6 +45,9 @@ inline constexpr const char* kJoinedTexts = "joined texts";  // DatasetInfo::hol
 // `segments`, all 0.
 void describe_stream(DatasetInfo& info, bool masked = false);
 
+// Advice where a file with rows was written in place.
+inline constexpr const char* kChangedData = "put it back as it was and resume the run, or train a new run on the new data";
+
 class Dataset {
  public:
   virtual ~Dataset() = default;

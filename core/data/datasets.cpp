@@ -7,10 +7,10 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/mapped_file.h"
 #include "core/base/paths.h"
 #include "core/data/documents.h"
 #include "core/data/formats.h"
-#include "core/data/mapped_file.h"
 #include "core/data/parquet.h"
 #include "core/data/picture_folder.h"
 #include "core/data/scaled_pixels.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
-#include "core/data/mapped_file.h"
+#include "core/base/mapped_file.h"
 #include "core/data/sha256.h"
 #include "core/data/text_file.h"
 
@@ -26,7 +26,7 @@ class OneText final : public Documents {
   }
   std::string_view only_text() const override { return text_; }
   void check_unchanged() const override {
-    if (file_) file_->check_unchanged();
+    if (file_) file_->check_unchanged(kChangedData);
   }
 
  private:

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/mapped_file.h"
 #include "core/data/formats.h"
-#include "core/data/mapped_file.h"
 #include "core/data/parquet.h"
 #include "core/data/sha256.h"
 #include "core/data/utf8.h"

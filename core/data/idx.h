@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/mapped_file.h"
 #include "core/data/dataset.h"
-#include "core/data/mapped_file.h"
 
 namespace comera {
 
@@ -17,7 +17,7 @@ class IdxBytes {
   explicit IdxBytes(const std::string& path);
   std::string_view bytes() const { return unpacked_.empty() ? file_.bytes() : std::string_view(unpacked_); }
   void check_unchanged() const {
-    if (unpacked_.empty()) file_.check_unchanged();
+    if (unpacked_.empty()) file_.check_unchanged(kChangedData);
   }
 
  private:

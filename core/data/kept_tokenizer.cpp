@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/mapped_file.h"
 #include "core/base/paths.h"
-#include "core/data/mapped_file.h"
 #include "core/data/tokenizer.h"
 
 namespace comera {

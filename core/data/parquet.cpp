@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/mapped_file.h"
 #include "core/base/module.h"
-#include "core/data/mapped_file.h"
 
 namespace comera {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/mapped_file.h"
 #include "core/data/formats.h"
-#include "core/data/mapped_file.h"
 #include "core/data/sha256.h"
 
 namespace comera {
@@ -164,7 +164,7 @@ std::string PictureFolder::look_at_files(const std::function<void(double)>& prog
 
 Picture PictureFolder::picture(const File& file, int64_t channels) const {
   const MappedFile mapped((fs::path(folder_) / file.name).string());
-  if (file.state != FileState() && mapped.state() != file.state) data_have_changed(mapped.path(), file.state, mapped.state());
+  if (file.state != FileState() && mapped.state() != file.state) file_was_changed(mapped.path(), file.state, mapped.state(), kChangedData);
   return read_picture(mapped.path(), mapped.bytes(), channels);
 }
 

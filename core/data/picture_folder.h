@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/mapped_file.h"
 #include "core/data/dataset.h"
-#include "core/data/mapped_file.h"
 #include "core/data/picture.h"
 
 namespace comera {

@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/data/mapped_file.h"
+#include "core/base/mapped_file.h"
+#include "core/data/dataset.h"
 #include "core/data/text_lines.h"
 
 namespace comera {
@@ -23,7 +24,7 @@ class TextFile {
   const std::string& path() const { return path_; }
   std::string_view bytes() const { return bytes_; }
   void check_unchanged() const {  // MappedFile's
-    if (file_) file_->check_unchanged();
+    if (file_) file_->check_unchanged(kChangedData);
   }
   // The bytes, too. Throws Error(config) for a column that is in the file, but cannot be written as text.
   std::string_view bytes_with(const ColumnNames& wanted) const;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/mapped_file.h"
 #include "core/data/documents.h"
-#include "core/data/mapped_file.h"
 #include "core/data/tokenizer.h"
 
 namespace comera {

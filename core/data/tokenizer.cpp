@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/mapped_file.h"
 #include "core/base/paths.h"
 #include "core/data/bpe.h"
-#include "core/data/mapped_file.h"
 #include "core/data/sha256.h"
 #include "core/data/utf8.h"
 #include "core/data/wordpiece.h"

@@ -1,8 +1,6 @@
 #include "core/tensor/safetensors.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -68,6 +67,12 @@ nlohmann::json parse_header(const std::string& path, const char* text, size_t by
   return header;
 }
 
+const std::string& not_empty(const std::string& path) {
+  std::error_code unknown;  // MappedFile says what is wrong then
+  if (std::filesystem::file_size(path, unknown) == 0 && !unknown) unsound(path, "it has only 0 bytes");
+  return path;
+}
+
 template <class T>
 void widen(const void* data, std::vector<double>& out) {
   const char* at = static_cast<const char*>(data);
@@ -87,52 +92,26 @@ int64_t SafetensorsEntry::count() const {
   return product;
 }
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw Error(ErrorCode::not_found, "cannot read " + path, std::strerror(errno), "check the path");
-  struct stat info {};
-  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(file);
-    throw Error(ErrorCode::not_found, "cannot read " + path, "it is not a file", "check the path");
-  }
-  bytes_ = info.st_size;
-  if (bytes_ < 8) {
-    ::close(file);
-    unsound(path, "it has only " + std::to_string(bytes_) + " bytes");
-  }
-  map_ = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ, MAP_PRIVATE, file, 0);
-  ::close(file);
-  if (map_ == MAP_FAILED) {
-    map_ = nullptr;
-    throw Error(ErrorCode::memory, "cannot map " + path, std::strerror(errno), "");
-  }
-  try {
-    read_header();
-  } catch (...) {
-    ::munmap(map_, static_cast<size_t>(bytes_));
-    throw;
-  }
-}
-
-SafetensorsFile::~SafetensorsFile() { ::munmap(map_, static_cast<size_t>(bytes_)); }
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(not_empty(path)) { read_header(); }
 
 void SafetensorsFile::read_header() {
+  if (bytes() < 8) unsound(path(), "it has only " + std::to_string(bytes()) + " bytes");
   uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, map_, 8);
+  std::memcpy(&header_bytes, file_.bytes().data(), 8);
   if (header_bytes > static_cast<uint64_t>(kHeaderLimit))
-    unsound(path_, "its header claims " + std::to_string(header_bytes) + " bytes, 100,000,000 is the limit");
-  if (header_bytes > static_cast<uint64_t>(bytes_ - 8))
-    unsound(path_, "its header claims " + std::to_string(header_bytes) + " bytes, the file has " + std::to_string(bytes_));
+    unsound(path(), "its header claims " + std::to_string(header_bytes) + " bytes, 100,000,000 is the limit");
+  if (header_bytes > static_cast<uint64_t>(bytes() - 8))
+    unsound(path(), "its header claims " + std::to_string(header_bytes) + " bytes, the file has " + std::to_string(bytes()));
   data_begin_ = 8 + static_cast<int64_t>(header_bytes);
-  const nlohmann::json header = parse_header(path_, static_cast<const char*>(map_) + 8, static_cast<size_t>(header_bytes));
+  const nlohmann::json header = parse_header(path(), file_.bytes().data() + 8, static_cast<size_t>(header_bytes));
   for (const auto& item : header.items()) {
     if (item.key() != kMetadata) {
       read_entry(item.key(), item.value());
       continue;
     }
-    if (!item.value().is_object()) unsound(path_, "its metadata is not an object of texts");
+    if (!item.value().is_object()) unsound(path(), "its metadata is not an object of texts");
     for (const auto& pair : item.value().items()) {
-      if (!pair.value().is_string()) unsound(path_, "metadata '" + pair.key().substr(0, 80) + "' is not a text");
+      if (!pair.value().is_string()) unsound(path(), "metadata '" + pair.key().substr(0, 80) + "' is not a text");
       metadata_[pair.key()] = pair.value().get<std::string>();
     }
   }
@@ -143,16 +122,16 @@ void SafetensorsFile::read_header() {
             [](const auto* a, const auto* b) { return a->begin != b->begin ? a->begin < b->begin : a->end < b->end; });
   int64_t at = 0;
   for (const SafetensorsEntry* entry : order) {
-    if (entry->begin < at) unsound(path_, "two tensors overlap");
-    if (entry->begin > at) unsound(path_, "there is a hole of " + std::to_string(entry->begin - at) + " bytes between tensors");
+    if (entry->begin < at) unsound(path(), "two tensors overlap");
+    if (entry->begin > at) unsound(path(), "there is a hole of " + std::to_string(entry->begin - at) + " bytes between tensors");
     at = entry->end;
   }
-  if (at != bytes_ - data_begin_)
-    unsound(path_, "its tensors take " + std::to_string(at) + " bytes, the file holds " + std::to_string(bytes_ - data_begin_));
+  if (at != bytes() - data_begin_)
+    unsound(path(), "its tensors take " + std::to_string(at) + " bytes, the file holds " + std::to_string(bytes() - data_begin_));
 }
 
 void SafetensorsFile::read_entry(const std::string& name, const nlohmann::json& json) {
-  const auto bad = [&](const std::string& why) { unsound(path_, "tensor '" + name.substr(0, 80) + "' " + why); };
+  const auto bad = [&](const std::string& why) { unsound(path(), "tensor '" + name.substr(0, 80) + "' " + why); };
   if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets"))
     bad("has no dtype, shape and data_offsets");
   SafetensorsEntry entry;
@@ -175,7 +154,7 @@ void SafetensorsFile::read_entry(const std::string& name, const nlohmann::json& 
   if (!json["data_offsets"].is_array() || json["data_offsets"].size() != 2) bad("has no pair of offsets");
   entry.begin = whole(json["data_offsets"][0]);
   entry.end = whole(json["data_offsets"][1]);
-  if (entry.begin > entry.end || entry.end > bytes_ - data_begin_) bad("lies outside the file");
+  if (entry.begin > entry.end || entry.end > bytes() - data_begin_) bad("lies outside the file");
   if (count > kMaxElements / width || count * width != entry.end - entry.begin)
     bad("has " + std::to_string(entry.end - entry.begin) + " bytes, its shape asks for another number");
   entries_[name] = std::move(entry);
@@ -184,14 +163,14 @@ void SafetensorsFile::read_entry(const std::string& name, const nlohmann::json& 
 const SafetensorsEntry& SafetensorsFile::entry(const std::string& name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end())
-    throw Error(ErrorCode::storage, path_ + " has no tensor '" + name + "'",
+    throw Error(ErrorCode::storage, path() + " has no tensor '" + name + "'",
                 "it holds " + std::to_string(entries_.size()) + " other tensors", "is it a file of this kind of model?");
   return found->second;
 }
 
-const void* SafetensorsFile::data(const std::string& name) const {
-  return static_cast<const char*>(map_) + data_begin_ + entry(name).begin;
-}
+const void* SafetensorsFile::data(const std::string& name) const { return file_.bytes().data() + data_begin_ + entry(name).begin; }
+
+void SafetensorsFile::check_unchanged() const { file_.check_unchanged("read it again when the program that writes it is done"); }
 
 std::vector<double> SafetensorsFile::values(const std::string& name) const {
   const SafetensorsEntry& item = entry(name);
@@ -226,6 +205,7 @@ std::vector<double> SafetensorsFile::values(const std::string& name) const {
       std::memcpy(&brain, &wide, 4);
       out[i] = item.dtype == "F16" ? from_half(bits) : brain;
     }
+  check_unchanged();
   return out;
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/mapped_file.h"
+
 namespace comera {
 
 struct SafetensorsEntry {
@@ -19,34 +21,34 @@ struct SafetensorsEntry {
   int64_t count() const;
 };
 
-// A mapped file. Throws Error(not_found) when it cannot be opened, Error(storage) when it is not a sound file.
+// A mapped file. Throws as MappedFile, Error(storage) when it is not a sound file.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
-  ~SafetensorsFile();
-  SafetensorsFile(const SafetensorsFile&) = delete;
-  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
   const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   bool has(const std::string& name) const { return entries_.count(name) > 0; }
   // Throws Error(storage) that names the file when there is no such tensor.
   const SafetensorsEntry& entry(const std::string& name) const;
-  // Mapped, not read: valid as long as this object, aligned to nothing, and the file must not be cut meanwhile.
+  // Mapped, not read: valid as long as this object, aligned to nothing. Who has read it calls check_unchanged().
   const void* data(const std::string& name) const;
-  // Values of any number type as double (BOOL and integers included).
+  // Throws as MappedFile::check_unchanged().
+  void check_unchanged() const;
+  // Values of any number type as double (BOOL and integers included). Throws as entry() and check_unchanged().
   std::vector<double> values(const std::string& name) const;
 
  private:
   void read_header();
   void read_entry(const std::string& name, const nlohmann::json& json);
 
-  std::string path_;
+  int64_t bytes() const { return std::ssize(file_.bytes()); }
+
+  MappedFile file_;
   std::map<std::string, SafetensorsEntry> entries_;
   std::map<std::string, std::string> metadata_;
-  void* map_ = nullptr;
-  int64_t bytes_ = 0, data_begin_ = 0;
+  int64_t data_begin_ = 0;
 };
 
 // While it lives it is told how far the files are that this thread writes: bytes that the system has taken, of all. Once

@@ -77,6 +77,7 @@ void load(Device& device, const SafetensorsFile& file, const std::string& name, 
   if (entry.shape != tensor.shape().sizes() || entry.dtype != dtype_name(tensor.dtype()))
     misfit(file, name, "its shape or number format differs, the model has " + tensor.shape().text() + " " + name_of(tensor.dtype()));
   device.upload(tensor.raw(), file.data(name), tensor.bytes());
+  file.check_unchanged();
 }
 
 // Bonds of the file may be smaller than the model's, or larger (ranks were cut, or grew): gives the model the file's

@@ -12,9 +12,9 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/mapped_file.h"
 #include "core/config/named_methods.h"
 #include "core/data/kept_tokenizer.h"
-#include "core/data/mapped_file.h"
 #include "core/data/random_rows.h"
 #include "core/data/tokenizer.h"
 #include "core/layers/lora.h"

@@ -795,7 +795,7 @@ m("reproduce.place", "core/session/reproduce.cpp", "path_ = (writable ?", "path_
   "cli/bad_input_stores.py Database.test_a_run_in_a_read_only_folder_is_reproduced")
 m("in_use.1", "core/data/batch.cpp", "  data.check_unchanged();\n  return made;", "  if (!MUT) data.check_unchanged();\n  return made;",
   "batches are made of a file that was written", "data MappedFile.BatchesOfASetThatWasWrittenAreNotMade")
-m("in_use.2", "core/data/mapped_file.cpp", "now != state_ || guard_->cut()", "now != state_ || (guard_->cut() && !MUT)", "zeros behind a cut file are taken for its content",
+m("in_use.2", "core/base/mapped_file.cpp", "now != state_ || guard_->cut()", "now != state_ || (guard_->cut() && !MUT)", "zeros behind a cut file are taken for its content",
   "data MappedFile.BehindTheNewEndOfACutFileAreZeros")
 m("in_use.3", "core/train/trainer.cpp", "  prefetcher_->wait();", "  if (!MUT) prefetcher_->wait();", "steps since the last checkpoint are lost where data are gone",
   "cli/data_in_use.py DataInUse.test_pictures_are_away_for_a_while")

@@ -1,5 +1,5 @@
 // Files that are written while they are mapped.
-#include "core/data/mapped_file.h"
+#include "core/base/mapped_file.h"
 
 #include <chrono>
 #include <filesystem>
@@ -29,20 +29,20 @@ TEST(MappedFile, BehindTheNewEndOfACutFileAreZeros) {
   const std::string path = folder.write("rows", std::string(100'000, 'x'));
   const MappedFile file(path), other(path);
   const fs::file_time_type written = fs::last_write_time(path);
-  file.check_unchanged();
+  file.check_unchanged(kChangedData);
   fs::resize_file(path, 10);
   EXPECT_EQ(file.bytes()[9], 'x');
   EXPECT_EQ(file.bytes()[99'999], '\0');
   EXPECT_EQ(file.bytes()[50'000], '\0');
   EXPECT_EQ(other.bytes()[99'999], '\0');
   for (const MappedFile* one : {&file, &other})
-    expect_told(caught([&] { one->check_unchanged(); }), ErrorCode::config, "rows was changed while it was in use",
+    expect_told(caught([&] { one->check_unchanged(kChangedData); }), ErrorCode::config, "rows was changed while it was in use",
                 "it had 100000 bytes, now 10");
   // What was once read as zeros stays so, though the file is as before.
   overwrite(path, std::string(100'000, 'x'));
   fs::last_write_time(path, written);
   EXPECT_EQ(file.bytes()[99'999], '\0');
-  EXPECT_THROW(file.check_unchanged(), Error);
+  EXPECT_THROW(file.check_unchanged(kChangedData), Error);
 }
 
 TEST(MappedFile, AWriteOfTheSameLengthIsNoticed) {
@@ -50,7 +50,8 @@ TEST(MappedFile, AWriteOfTheSameLengthIsNoticed) {
   const std::string path = folder.write("rows", "first");
   const MappedFile file(path);
   overwrite(path, "other");
-  expect_told(caught([&] { file.check_unchanged(); }), ErrorCode::config, "was changed while it was in use", "its modification time");
+  expect_told(caught([&] { file.check_unchanged(kChangedData); }), ErrorCode::config, "was changed while it was in use",
+              "its modification time");
 }
 
 TEST(MappedFile, AFileThatIsReplacedIsTheOneThatWasMapped) {
@@ -58,10 +59,10 @@ TEST(MappedFile, AFileThatIsReplacedIsTheOneThatWasMapped) {
   const std::string path = folder.write("rows", "first");
   const MappedFile file(path);
   fs::rename(folder.write("new", "other"), path);
-  file.check_unchanged();
+  file.check_unchanged(kChangedData);
   EXPECT_EQ(file.bytes(), "first");
   fs::remove(path);
-  file.check_unchanged();
+  file.check_unchanged(kChangedData);
 }
 
 TEST(MappedFile, BatchesOfASetThatWasWrittenAreNotMade) {

@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -204,7 +205,7 @@ TEST(Safetensors, HostileFilesAreRefused) {
         << c.what;
   }
   EXPECT_TRUE(has(error_of([&] { SafetensorsFile(folder.file("no")); }), {test::code(ErrorCode::not_found)}));
-  EXPECT_TRUE(has(error_of([&] { SafetensorsFile(folder.path()); }), {test::code(ErrorCode::not_found), "not a file"}));
+  EXPECT_TRUE(has(error_of([&] { SafetensorsFile(folder.path()); }), {test::code(ErrorCode::config), "not a file"}));
 }
 
 // A header within its limit that would fill the memory all the same: two bytes of text a value. Slow under sanitizers.
@@ -253,6 +254,30 @@ TEST(Safetensors, ChangedBytesNeverCrash) {
       }
     }
   EXPECT_GT(refused, 400);
+}
+
+TEST(Safetensors, AFileThatIsWrittenWhileItIsReadIsTold) {
+  Folder folder;
+  const std::vector<double> values(100'000, 3.0);
+  const auto write = [&](const std::string& name) {
+    SafetensorsWriter writer;
+    writer.add_values("w", "F64", {100'000}, values);
+    writer.finish(folder.file(name));
+    return folder.file(name);
+  };
+  const std::string cut = write("cut"), changed = write("changed");
+  const SafetensorsFile of_cut(cut), of_changed(changed);
+  EXPECT_EQ(of_cut.values("w").back(), 3.0);
+  EXPECT_EQ(of_changed.values("w").back(), 3.0);
+
+  std::filesystem::resize_file(cut, 1000);
+  const auto* last = static_cast<const char*>(of_cut.data("w")) + 799'992;
+  EXPECT_EQ(*last, 0) << "behind the new end";
+  const std::string told = error_of([&] { of_cut.values("w"); });
+  EXPECT_TRUE(has(told, {"cut was changed while it was in use", "now 1000", "read it again"})) << told;
+
+  std::filesystem::last_write_time(changed, std::filesystem::last_write_time(changed) + std::chrono::seconds(1));
+  EXPECT_TRUE(has(error_of([&] { of_changed.check_unchanged(); }), {"changed was changed", "modification time"}));
 }
 
 TEST(Safetensors, AFailedWriteLeavesTheOldFile) {

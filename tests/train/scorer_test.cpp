@@ -1,8 +1,12 @@
 // A trained model without its training: scores of a checkpoint, models that do not fit, and values that would.
 #include "core/train/scorer.h"
 
+#include <chrono>
+#include <filesystem>
+
 #include "core/base/error.h"
 #include "core/config/suggest.h"
+#include "core/train/checkpoint.h"
 #include "core/train/model_export.h"
 #include "core/train/model_import.h"
 #include "tests/train/small_runs.h"
@@ -70,6 +74,16 @@ class NamedBlobs final : public Dataset {
 };
 
 // Names of classes are kept where the data that a run goes on with have none.
+TEST(Scorer, ACheckpointThatIsWrittenWhileItIsReadIsTold) {
+  const TrainedScorer trained(image_config(), std::make_shared<Blobs>(), 2);
+  const SafetensorsFile file(trained.path);
+  Engine engine(checkpoint_config(trained.path), *trained.device);
+  engine.allocate();
+  load_parameters(engine, file);
+  std::filesystem::last_write_time(trained.path, std::filesystem::last_write_time(trained.path) + std::chrono::seconds(1));
+  EXPECT_THROW(load_parameters(engine, file), Error);
+}
+
 TEST(Scorer, KnowsTheNamesOfClasses) {
   const std::vector<std::string> names = {"a", "b", "c", "d"};
   const TrainedScorer trained(image_config(), std::make_shared<NamedBlobs>(names), 2);
