@@ -18,6 +18,9 @@ void FolderOptions::add_to(Verb& verb, bool with_error) {
   verb.option("--tt-error", tt_error,
               "of a model folder: the smallest ranks for which the relative error of each tensor train is at most this")
       .not_negative();
+  verb.option("--tt-gradients", tt_gradients,
+              "of a model folder: make tensor trains that change the loss little, by the gradients of this many batches of the data")
+      .not_negative();
 }
 
 void FolderOptions::add_to(std::vector<std::string>& sets) const {
@@ -28,11 +31,12 @@ void FolderOptions::add_to(std::vector<std::string>& sets) const {
 
 std::optional<FolderRun> folder_run(const std::string& config, const std::vector<std::string>& sets, const FolderOptions& options) {
   const std::optional<std::string> folder = folder_named(config);
-  const std::optional<double> error = options.tt_error < 0 ? std::optional<double>() : options.tt_error;
-  if (folder) return comera::folder_run(*folder, sets, error);
-  if (error)
-    throw Error(ErrorCode::usage, "--tt-error needs a model folder", config + " begins with drawn weights",
-                "give hf:FOLDER, or ranks: --set model.tt.ffn_in.rank=16");
+  const TrainFit fit{.most_error = options.tt_error < 0 ? std::optional<double>() : options.tt_error,
+                     .gradient_batches = options.tt_gradients};
+  if (folder) return comera::folder_run(*folder, sets, fit);
+  if (fit.most_error || fit.gradient_batches > 0)
+    throw Error(ErrorCode::usage, std::string(fit.most_error ? "--tt-error" : "--tt-gradients") + " needs a model folder",
+                config + " begins with drawn weights", "give hf:FOLDER, or ranks: --set model.tt.ffn_in.rank=16");
   return {};
 }
 
@@ -47,9 +51,11 @@ void begin_with(const FolderWeights& weights, SessionStart& start) {
 
 Json tensor_trains_json(const std::vector<Compressed>& compressed) {
   Json layers = Json::array();
-  for (const Compressed& c : compressed)
+  for (const Compressed& c : compressed) {
     layers.push_back(
         {{"layer", c.layer}, {"dense_entries", c.dense}, {"entries", c.entries}, {"relative_error", c.error}, {"ranks", c.ranks}});
+    if (c.weighed_error) layers.back()["error_by_gradients"] = *c.weighed_error;
+  }
   return layers;
 }
 
@@ -59,7 +65,12 @@ void note_tensor_trains(const Context& context, const std::vector<Compressed>& c
     std::snprintf(text, sizeof text, "%-24s %10lld -> %8lld entries (%.1fx), relative error %.3g", c.layer.c_str(),
                   static_cast<long long>(c.dense), static_cast<long long>(c.entries),
                   static_cast<double>(c.dense) / static_cast<double>(c.entries), c.error);
-    note(context, text);
+    std::string line = text;
+    if (c.weighed_error) {
+      std::snprintf(text, sizeof text, ", by gradients %.3g", *c.weighed_error);
+      line += text;
+    }
+    note(context, line);
   }
 }
 

@@ -10,17 +10,19 @@
 
 namespace comera::cli {
 
-// --data, --task and --tt-error of train and plan; the first two of duel.
+// --data, --task, --tt-error and --tt-gradients of train and plan; the first two of duel.
 struct FolderOptions {
   std::string data, task;
   double tt_error = -1;  // below 0: not given
+  int64_t tt_gradients = 0;
 
   void add_to(Verb& verb, bool with_error = true);
   // What --data and --task set, behind `sets`.
   void add_to(std::vector<std::string>& sets) const;
 };
 
-// The run of hf:FOLDER; nullopt: `config` names another config, for which --tt-error is an Error(usage).
+// The run of hf:FOLDER; nullopt: `config` names another config, for which --tt-error and --tt-gradients are
+// Error(usage).
 std::optional<FolderRun> folder_run(const std::string& config, const std::vector<std::string>& sets, const FolderOptions& options);
 
 std::string absolute_path(const FolderWeights& weights);  // of their folder

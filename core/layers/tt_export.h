@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/layers/form.h"
+#include "core/layers/gradient_moments.h"
 
 namespace comera {
 
@@ -39,5 +40,14 @@ struct TrainOfMatrix {
   std::vector<int64_t> ranks;  // of the bonds
 };
 TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, std::optional<double> most_error = {});
+
+// The same of a matrix, not of a table of TTM cores, whose middle bond, between its columns and its rows, keeps what changes the loss most
+// by the moments of gradients (nearest_of_rank); other bonds as above, at the ranks that the layer has.
+struct TrainByGradients {
+  TrainOfMatrix train;       // its error counts all entries alike, as above
+  double weighed_error = 0;  // of the middle bond, NearestOfRank::error
+};
+bool is_matrix(const RankLayer& layer);
+TrainByGradients tt_svd(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments);
 
 }  // namespace comera

@@ -51,10 +51,31 @@ std::vector<double> leading(const std::vector<double>& basis, int64_t columns, i
   return out;
 }
 
+std::unique_ptr<Device> whole_cpu() { return open_cpu_device(static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))); }
+
+// Root of the sum of squares of `matrix` less the cores multiplied out, relative to that of `matrix`.
+double error_of(const RankLayer& layer, TrainOfMatrix& train, const std::vector<double>& matrix) {
+  const std::unique_ptr<Device> device = whole_cpu();
+  std::vector<double> left = {1};  // (l_1 .. l_k, r_k)
+  for (size_t k = 0; k < train.cores.size(); ++k) {
+    const int64_t rank = k > 0 ? train.ranks[k - 1] : 1, rows = std::ssize(left) / rank, width = std::ssize(train.cores[k]) / rank;
+    std::vector<double> next(static_cast<size_t>(rows * width));
+    device->ops().gemm(on_host(next, rows, width), on_host(left, rows, rank), false, on_host(train.cores[k], rank, width), false);
+    left = std::move(next);
+  }
+  const TrainPlaces places(layer);
+  double sum = 0;
+  for (int64_t i = 0; i < places.count(); ++i)
+    if (const int64_t place = places.of(i); place != TrainPlaces::kPadding)
+      sum += std::pow(left[static_cast<size_t>(i)] - matrix[static_cast<size_t>(place)], 2);
+  const double whole = length(matrix);
+  return whole > 0 ? std::sqrt(sum) / whole : 0;
+}
+
 }  // namespace
 
 TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, std::optional<double> most_error) {
-  const std::unique_ptr<Device> device = open_cpu_device(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  const std::unique_ptr<Device> device = whole_cpu();
   Ops& ops = device->ops();
   const TrainPlaces places(layer);
   CHECK(static_cast<int64_t>(matrix.size()) == layer.dense_entries(), layer.name << ": " << matrix.size() << " entries");
@@ -103,6 +124,18 @@ TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, 
     const double factor = each / length(core);
     for (double& value : core) value *= factor;
   }
+  return out;
+}
+
+bool is_matrix(const RankLayer& layer) { return layer.cores[0]->shape.rank() == 3; }
+
+TrainByGradients tt_svd(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments) {
+  CHECK(is_matrix(layer) && !layer.in_modes.empty(), layer.name);
+  const int64_t middle = layer.cores[layer.in_modes.size() - 1]->shape[-1];  // the train is W^T (in, out)
+  const int64_t rank = std::min({middle, layer.rows, layer.columns});
+  const NearestOfRank nearest = nearest_of_rank(matrix, layer.rows, layer.columns, rank, moments);
+  TrainByGradients out{tt_svd(layer, nearest.matrix), nearest.error};
+  out.train.error = error_of(layer, out.train, matrix);
   return out;
 }
 

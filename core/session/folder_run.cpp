@@ -30,6 +30,20 @@ Json settings_of(const RunConfig& of_folder) {
   return settings;
 }
 
+void check_fit(const RunConfig& config, const TrainFit& fit) {
+  const bool by_gradients = fit.gradient_batches > 0;
+  const std::string option = by_gradients ? "--tt-gradients" : "--tt-error";
+  if ((fit.most_error || by_gradients) && config.trains().empty())
+    throw Error(ErrorCode::usage, option + " needs tensor trains", "method.weights is " + config.method.weights,
+                "add --set method.weights=tt, or --method comera");
+  if (fit.most_error && by_gradients)
+    throw Error(ErrorCode::usage, "--tt-error and --tt-gradients do not go together",
+                "an error that gradients weigh is not one of the entries of a matrix",
+                "give ranks with --tt-gradients: --set model.tt.ffn_in.rank=16");
+  if (by_gradients && config.data.set.empty())
+    throw Error(ErrorCode::usage, "--tt-gradients needs data", "gradients are those of a loss", "add --data FILE");
+}
+
 }  // namespace
 
 std::optional<std::string> folder_named(const std::string& name) {
@@ -37,18 +51,17 @@ std::optional<std::string> folder_named(const std::string& name) {
   return name.substr(3);
 }
 
-FolderRun folder_run(const std::string& folder, const std::vector<std::string>& sets, std::optional<double> tt_error) {
+FolderRun folder_run(const std::string& folder, const std::vector<std::string>& sets, TrainFit fit) {
   const RunConfig of_folder = config_of_folder(folder, value_in(sets, "model.task").value_or(""));
   FolderRun run{load_config(settings_of(of_folder), folder, sets), {}};
-  if (tt_error && run.config.trains().empty())
-    throw Error(ErrorCode::usage, "--tt-error needs tensor trains", "method.weights is " + run.config.method.weights,
-                "add --set method.weights=tt, or --method comera");
+  check_fit(run.config, fit);
   if (!run.config.data.set.empty()) check_vocabulary(run.config);
   const bool classes_are_open =
       run.config.model.task == "classification" && !value_in(sets, "model.classes") && !run.config.data.set.empty();
   if (classes_are_open && brings_no_head(folder, run.config))
     run.config.model.classes = std::max<int64_t>(2, open_run_data(run.config).train->info().classes);
-  run.weights = read_weights(folder, run.config, tt_error);
+  if (fit.gradient_batches > 0) fit.data = open_run_data(run.config).train;
+  run.weights = read_weights(folder, run.config, fit);
   return run;
 }
 

@@ -18,8 +18,8 @@ struct FolderRun {
 };
 // The folder gives the model and its tokenizer, with dense matrices and a head for the task of model.task in `sets`; then settings come
 // from everywhere else as for a preset (load_config). The classes of a new classifier are those of the data, where `sets` does not give
-// them. `tt_error`: as of read_weights(). Throws as load_config(), read_weights() and open_run_data(); Error(usage) for a `tt_error`
-// without tensor trains.
-FolderRun folder_run(const std::string& folder, const std::vector<std::string>& sets, std::optional<double> tt_error = {});
+// them. `fit`: as of read_weights(), its data are those of the run. Throws as load_config(), read_weights() and open_run_data();
+// Error(usage) for a `fit` without tensor trains, with both of its choices, or with gradients where the run has no data.
+FolderRun folder_run(const std::string& folder, const std::vector<std::string>& sets, TrainFit fit = {});
 
 }  // namespace comera

@@ -12,6 +12,7 @@
 #include "core/models/huggingface.h"
 #include "core/models/model.h"
 #include "core/train/checkpoint.h"
+#include "core/train/matrix_moments.h"
 #include "core/train/trainer.h"
 
 namespace comera {
@@ -98,7 +99,7 @@ RunConfig config_of_folder(const std::string& path, const std::string& task) {
 
 bool brings_no_head(const std::string& path, const RunConfig& config) { return needs_new_head(HuggingFaceFolder(path), config.model); }
 
-FolderWeights read_weights(const std::string& path, RunConfig& config, std::optional<double> tt_error) {
+FolderWeights read_weights(const std::string& path, RunConfig& config, const TrainFit& fit) {
   const HuggingFaceFolder folder(path);
   FolderWeights weights{.path = path, .fresh = read_folder(folder, config.model, {})};
   if (config.trains().empty()) return weights;
@@ -107,12 +108,25 @@ FolderWeights read_weights(const std::string& path, RunConfig& config, std::opti
   const auto trains = std::make_shared<std::map<std::string, TrainOfMatrix>>();
   std::map<std::string, const RankLayer*> layers;
   for (const RankLayer& layer : engine.params().rank_layers()) layers[layer.name + ".weight"] = &layer;
+  std::set<std::string> weighed;
+  for (const auto& [name, layer] : layers)
+    if (fit.gradient_batches > 0 && is_matrix(*layer)) weighed.insert(name);
+  std::map<std::string, GradientMoments> moments;
+  if (!weighed.empty()) moments = matrix_moments(path, config, weighed, fit.data, fit.gradient_batches);
   read_folder(folder, config.model, [&](const std::string& name, const std::vector<double>& values) {
     const auto found = layers.find(name);
     if (found == layers.end()) return;
     const RankLayer& layer = *found->second;
-    TrainOfMatrix train = tt_svd(layer, values, tt_error);
-    Compressed row{layer.name, layer.dense_entries(), 0, train.error, train.ranks};
+    std::optional<double> weighed_error;
+    TrainOfMatrix train;
+    if (const auto known = moments.find(name); known != moments.end()) {
+      TrainByGradients by_gradients = tt_svd(layer, values, known->second);
+      train = std::move(by_gradients.train);
+      weighed_error = by_gradients.weighed_error;
+    } else {
+      train = tt_svd(layer, values, fit.most_error);
+    }
+    Compressed row{layer.name, layer.dense_entries(), 0, train.error, weighed_error, train.ranks};
     for (const std::vector<double>& core : train.cores) row.entries += static_cast<int64_t>(core.size());
     weights.compressed.push_back(row);
     (*trains)[layer.name] = std::move(train);
@@ -122,7 +136,7 @@ FolderWeights read_weights(const std::string& path, RunConfig& config, std::opti
     if (const auto train = trains->find(engine.params().rank_layers()[i].name); train != trains->end())
       weights.ranks[i] = train->second.ranks;
   weights.trains = trains;
-  if (tt_error) take_ranks(config, weights);
+  if (fit.most_error) take_ranks(config, weights);
   return weights;
 }
 

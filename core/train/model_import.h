@@ -11,6 +11,7 @@
 
 namespace comera {
 
+class Dataset;
 struct TrainOfMatrix;
 
 // A folder of the transformers library (core/models/huggingface.h).
@@ -25,8 +26,9 @@ bool brings_no_head(const std::string& path, const RunConfig& config);
 struct Compressed {
   std::string layer;
   int64_t dense = 0, entries = 0;
-  double error = 0;            // relative, of all entries together
-  std::vector<int64_t> ranks;  // of its bonds
+  double error = 0;                          // relative, of all entries together
+  std::optional<double> weighed_error = {};  // by gradients, where these chose the train (TrainByGradients)
+  std::vector<int64_t> ranks;                // of its bonds
 };
 
 // The weights of a folder in the form that a run holds matrices in.
@@ -37,11 +39,18 @@ struct FolderWeights {
   LiveRanks ranks = {};                 // of every layer of the model that is a tensor train, in its order
   std::shared_ptr<const std::map<std::string, TrainOfMatrix>> trains = {};  // by layer; null: the run has none
 };
-// Brings the matrices that the run holds as tensor trains into them (tt_svd), at the ranks of the config, or with `tt_error` at the
-// smallest ranks for which the relative error of each matrix is at most that; then the config's ranks become the largest of each kind of
-// matrix. Throws Error(config | storage | not_found) for a folder that does not fit the config; no more memory is taken then than the
-// folder is large.
-FolderWeights read_weights(const std::string& folder, RunConfig& config, std::optional<double> tt_error = {});
+// How matrices become tensor trains.
+struct TrainFit {
+  // The smallest ranks for which the relative error of each matrix is at most this; then the config's ranks become the largest of each kind
+  // of matrix. Else the ranks of the config.
+  std::optional<double> most_error = {};
+  // Above 0: errors count by what they change in the loss, as the gradients of so many batches of `data` say; not with `most_error`.
+  int64_t gradient_batches = 0;
+  std::shared_ptr<const Dataset> data = {};
+};
+// Brings the matrices that the run holds as tensor trains into them (tt_svd). Throws Error(config | storage | not_found) for a folder that
+// does not fit the config; no more memory is taken then than the folder is large. With gradients as matrix_moments().
+FolderWeights read_weights(const std::string& folder, RunConfig& config, const TrainFit& fit = {});
 // Writes them as a checkpoint of a run with this config, at step 0. Throws Error(storage | memory).
 void write_start(const FolderWeights& weights, const RunConfig& config, const std::string& output);
 

@@ -113,6 +113,10 @@ class Folders(CliTest):
         self.fails(3, "train", f"hf:{self.folder / 'gpt2'}", "--data", self.folder / "moods.tsv", "--task", "classify", match="cannot be trained with model.task classification")
         self.fails(2, "plan", "demo", "--tt-error", "0.1", match="--tt-error needs a model folder")
         self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--tt-error", "0.1", match="--tt-error needs tensor trains")
+        self.fails(2, "plan", "demo", "--tt-gradients", "2", match="--tt-gradients needs a model folder")
+        self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--tt-gradients", "2", match="--tt-gradients needs tensor trains")
+        self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--method", "comera", "--tt-gradients", "2", match="--tt-gradients needs data")
+        self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--method", "comera", "--tt-gradients", "2", "--tt-error", "0.1", match="do not go together")
 
     def test_a_rotary_encoder_is_trained_and_then_classifies(self):
         """Tensor trains of masked tokens go into the library's folder as dense matrices, and come back at their ranks for another task."""
@@ -203,6 +207,26 @@ class Folders(CliTest):
             self.assertTrue(before is None or entries < before)
             before = entries
         self.assertEqual(document["parameters"]["tensorised"], entries)
+
+    def test_gradients_choose_the_trains(self):
+        """At the same ranks other trains: each counts less by gradients and more by entries than without them. Twice the same."""
+        args = [f"hf:{self.folder / 'roformer_mlm'}", "--data", self.folder / "moods.tsv", "--task", "mlm", "--method", "comera",
+                *(part for setting in ("data.text_column=review", "train.batch=8", "train.warmup=0", "model.tt.embedding.cores=1", "model.tt.embedding.rank=4",
+                                       *(f"model.tt.{kind}.{what}" for kind in ("attention", "ffn_in", "ffn_out") for what in ("cores=1", "rank=4"))) for part in ("--set", setting))]
+        plain, chosen, again = (self.ok_json("plan", *args, *more)["weights"]["tensor_trains"] for more in ([], ["--tt-gradients", 4], ["--tt-gradients", 4]))
+        self.assertEqual(chosen, again)
+        self.assertEqual([layer["layer"] for layer in plain], [layer["layer"] for layer in chosen])
+        for one, other in zip(plain, chosen):
+            self.assertNotIn("error_by_gradients", one)
+            self.assertEqual(one["ranks"], other["ranks"])
+            if one["relative_error"] > 1e-3:  # not at full rank
+                self.assertGreater(other["relative_error"], one["relative_error"])
+                self.assertLess(other["error_by_gradients"], other["relative_error"])
+        self.assertGreater(sum(layer["relative_error"] > 1e-3 for layer in plain), 5)
+        notes = self.comera("plan", *args, "--tt-gradients", 4).err
+        self.assertRegex(notes, r"enc0.attn.q .*relative error [0-9.]+, by gradients [0-9.]+")
+        run = self.ok_json("train", *args, "--tt-gradients", 4, "--steps", 2, "--quiet")["run"]
+        self.ok("reproduce", run)
 
     def test_a_run_takes_what_was_planned_for_its_ranks(self):
         args = [f"hf:{self.folder / 'roformer_mlm'}", "--data", self.folder / "moods.tsv", "--task", "mlm", "--method", "comera", "--tt-error", "0.7",

@@ -45,8 +45,8 @@ struct Sizes {
   bool table;
   int64_t in, out, cores;
 };
-const Sizes kSizes[] = {
-    {false, 12, 8, 2}, {false, 30, 24, 3}, {false, 13, 7, 2}, {true, 24, 12, 3}, {true, 29, 10, 2}};  // primes are padded
+const Sizes kSizes[] = {{false, 12, 8, 2}, {false, 10, 14, 1}, {false, 30, 24, 3},
+                        {false, 13, 7, 2}, {true, 24, 12, 3},  {true, 29, 10, 2}};  // primes are padded
 
 TEST(TtSvd, AtFullRanksNothingIsLost) {
   for (const Sizes& s : kSizes) {
@@ -102,6 +102,32 @@ TEST(TtSvd, TakesTheSmallestRanksForAnError) {
     const double error = tt_svd(fixed.layer(), matrix).error;
     EXPECT_EQ(tt_svd(two.layer(), matrix, error * (1 + 1e-9)).ranks, std::vector<int64_t>{rank});
     EXPECT_EQ(tt_svd(two.layer(), matrix, error * (1 - 1e-9)).ranks, std::vector<int64_t>{rank + 1});
+  }
+}
+
+// Of one bond it is the matrix nearest by gradients; of more bonds others are cut as without them. Both errors are those that there are.
+TEST(TtSvd, ByGradients) {
+  for (const Sizes& s : kSizes) {
+    Train train(s.table, s.in, s.out, 4, s.cores);
+    EXPECT_EQ(is_matrix(train.layer()), !s.table);
+    if (s.table) continue;
+    const int64_t side = std::min(s.in, s.out), other = std::max(s.in, s.out);
+    GradientMoments moments{Values(static_cast<size_t>(side * side)), noise_values(other, 7)};
+    const Values spread = noise_values(side * side, 8), matrix = noise_values(train.layer().dense_entries(), 3);
+    for (int64_t i = 0; i < side; ++i)
+      for (int64_t j = 0; j < side; ++j)
+        for (int64_t k = 0; k < side; ++k)
+          moments.shorter[static_cast<size_t>(i * side + j)] +=
+              spread[static_cast<size_t>(i * side + k)] * spread[static_cast<size_t>(j * side + k)];
+    for (double& value : moments.longer) value *= value;
+    const TrainByGradients found = tt_svd(train.layer(), matrix, moments);
+    for (size_t k = 0; k < train.layer().cores.size(); ++k) train.rig.set(train.layer().cores[k]->value, found.train.cores[k]);
+    const Values near = dense_weight(train.layer(), *train.rig.device, 1e-2).values;
+    EXPECT_NEAR(difference(near, matrix), found.train.error, 1e-9);
+    const NearestOfRank nearest = nearest_of_rank(matrix, s.out, s.in, 4, moments);
+    EXPECT_EQ(found.weighed_error, nearest.error);
+    EXPECT_TRUE(s.cores > 1 || difference(near, nearest.matrix) <= 1e-12);
+    EXPECT_GT(found.train.error, tt_svd(train.layer(), matrix).error);
   }
 }
 

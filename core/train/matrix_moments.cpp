@@ -1,0 +1,98 @@
+#include "core/train/matrix_moments.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/config/named_methods.h"
+#include "core/models/huggingface.h"
+#include "core/models/model.h"
+#include "core/train/trainer.h"
+
+namespace comera {
+namespace {
+
+// One matrix: sums in f32, as its gradients are.
+class Sums {
+ public:
+  explicit Sums(const Param& param)
+      : param_(param),
+        m_(param.shape[0]),
+        n_(param.shape[1]),
+        shorter_(static_cast<size_t>(std::min(m_, n_) * std::min(m_, n_))),
+        longer_(m_ == n_ ? shorter_.size() : static_cast<size_t>(std::max(m_, n_))) {}
+
+  void add(Ops& ops) {
+    const Mat g(param_.grad, m_, n_);
+    add_side(ops, shorter_, g, m_ <= n_);
+    if (m_ == n_) return add_side(ops, longer_, g, false);
+    const float* values = param_.grad.data<float>();
+    for (int64_t i = 0; i < m_; ++i)
+      for (int64_t j = 0; j < n_; ++j) {
+        const float value = values[i * n_ + j];
+        longer_[static_cast<size_t>(m_ > n_ ? i : j)] += value * value;
+      }
+  }
+  GradientMoments moments() const { return {{shorter_.begin(), shorter_.end()}, {longer_.begin(), longer_.end()}}; }
+
+ private:
+  void add_side(Ops& ops, std::vector<float>& sums, const Mat& g, bool of_rows) {
+    const int64_t side = of_rows ? m_ : n_;
+    ops.gemm(Tensor(sums.data(), {side, side}, DType::f32), g, !of_rows, g, of_rows, 1, 1);
+  }
+
+  const Param& param_;
+  int64_t m_, n_;
+  std::vector<float> shorter_, longer_;
+};
+
+// Dense, with gradients that stand after a step which moves nothing.
+RunConfig standing(RunConfig config, int64_t batches) {
+  config.method = {};
+  config.method.weights = "dense";
+  set_method(config.method, "lomo");
+  config.method.update = "after";
+  config.method.table_gradients = "dense";
+  config.train.precision = "f32";
+  config.train.device = "cpu";
+  config.train.clip_norm = 0;
+  config.train.lr = 0;
+  config.train.schedule = "constant";
+  config.train.warmup = 0;
+  config.train.patience = 0;
+  config.train.steps = batches;
+  config.train.eval_every = 0;
+  return config;
+}
+
+}  // namespace
+
+std::map<std::string, GradientMoments> matrix_moments(const std::string& folder, const RunConfig& config,
+                                                      const std::set<std::string>& names, const std::shared_ptr<const Dataset>& data,
+                                                      int64_t batches) {
+  const std::unique_ptr<Device> device = open_device("cpu", static_cast<int>(config.train.threads));
+  TrainObserver none;
+  Trainer trainer(standing(config, batches), data, nullptr, *device, none);
+  trainer.start();
+  ParamSet& params = trainer.engine().params();
+  read_folder(HuggingFaceFolder(folder), config.model, [&](const std::string& name, const std::vector<double>& values) {
+    const Param* param = params.find(name);
+    CHECK(param, "no place for " << name);
+    from_host(*device, *param, values);
+  });
+  std::map<std::string, Sums> sums;
+  for (const std::string& name : names) {
+    const Param* param = params.find(name);
+    CHECK(param && param->shape.rank() == 2, "no matrix " << name);
+    sums.emplace(name, *param);
+  }
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    trainer.step();
+    for (auto& [name, sum] : sums) sum.add(device->ops());
+  }
+  std::map<std::string, GradientMoments> moments;
+  for (const auto& [name, sum] : sums) moments.emplace(name, sum.moments());
+  return moments;
+}
+
+}  // namespace comera
