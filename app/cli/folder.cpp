@@ -54,7 +54,7 @@ Json tensor_trains_json(const std::vector<Compressed>& compressed) {
   for (const Compressed& c : compressed) {
     layers.push_back(
         {{"layer", c.layer}, {"dense_entries", c.dense}, {"entries", c.entries}, {"relative_error", c.error}, {"ranks", c.ranks}});
-    if (c.weighed_error) layers.back()["error_by_gradients"] = *c.weighed_error;
+    if (c.weighted_error) layers.back()["error_by_gradients"] = *c.weighted_error;
   }
   return layers;
 }
@@ -66,8 +66,8 @@ void note_tensor_trains(const Context& context, const std::vector<Compressed>& c
                   static_cast<long long>(c.dense), static_cast<long long>(c.entries),
                   static_cast<double>(c.dense) / static_cast<double>(c.entries), c.error);
     std::string line = text;
-    if (c.weighed_error) {
-      std::snprintf(text, sizeof text, ", by gradients %.3g", *c.weighed_error);
+    if (c.weighted_error) {
+      std::snprintf(text, sizeof text, ", by gradients %.3g", *c.weighted_error);
       line += text;
     }
     note(context, line);

@@ -18,11 +18,11 @@ constexpr double kIdentity = 0.05;  // its share of scaled moments
 size_t at(int64_t row, int64_t columns, int64_t column) { return static_cast<size_t>(row * columns + column); }
 
 // Moments (k, k), or of a diagonal (k), as the error counts them. All of them 0: the identity.
-Values scaled(const Values& moments, int64_t k) {
-  Values out = moments;
+Values scaled(const std::vector<float>& moments, int64_t k) {
+  Values out(moments.begin(), moments.end());
   const int64_t step = std::ssize(moments) == k ? 1 : k + 1;
   double sum = 0;
-  for (int64_t i = 0; i < k; ++i) sum += moments[static_cast<size_t>(i * step)];
+  for (int64_t i = 0; i < k; ++i) sum += out[static_cast<size_t>(i * step)];
   for (double& value : out) value *= sum > 0 ? (1 - kIdentity) * static_cast<double>(k) / sum : 0;
   for (int64_t i = 0; i < k; ++i) out[static_cast<size_t>(i * step)] += sum > 0 ? kIdentity : 1;
   return out;
@@ -84,13 +84,13 @@ NearestOfRank nearest_of_rank(const Values& matrix, int64_t m, int64_t n, int64_
   // With A A^T the moments of the shorter side, B B^T those of the longer one: the error is |A^T D B|^2, so the leading left singular
   // vectors U of A^T V B, of which A^T V B B^T V^T A has the squares, give V' = A^-T U U^T A^T V.
   Values a = cholesky(scaled(moments.shorter, k), k), longer = scaled(moments.longer, l);
-  Values weighed(static_cast<size_t>(k * l)), inner(static_cast<size_t>(k * k)), half(inner.size()), square(inner.size());
+  Values weighted(static_cast<size_t>(k * l)), inner(static_cast<size_t>(k * k)), half(inner.size()), square(inner.size());
   if (k == l)
-    ops.gemm(on_host(weighed, k, l), on_host(v, k, l), false, on_host(longer, l, l), false);
+    ops.gemm(on_host(weighted, k, l), on_host(v, k, l), false, on_host(longer, l, l), false);
   else
     for (int64_t i = 0; i < k; ++i)
-      for (int64_t j = 0; j < l; ++j) weighed[at(i, l, j)] = v[at(i, l, j)] * longer[static_cast<size_t>(j)];
-  ops.gemm(on_host(inner, k, k), on_host(weighed, k, l), false, on_host(v, k, l), true);
+      for (int64_t j = 0; j < l; ++j) weighted[at(i, l, j)] = v[at(i, l, j)] * longer[static_cast<size_t>(j)];
+  ops.gemm(on_host(inner, k, k), on_host(weighted, k, l), false, on_host(v, k, l), true);
   ops.gemm(on_host(half, k, k), on_host(a, k, k), true, on_host(inner, k, k), false);
   ops.gemm(on_host(square, k, k), on_host(half, k, k), false, on_host(a, k, k), false);
   Values u(static_cast<size_t>(k * rank));

@@ -1,5 +1,4 @@
-// Matrices of low rank that change the loss little: errors weighed by what gradients of the loss say of both sides of a matrix. On the
-// host in double.
+// Matrices of low rank that change the loss little: errors weighted by the gradients of the loss. On the host in double.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,8 +7,8 @@ namespace comera {
 
 // Second moments of the gradients G of a matrix (m, n), summed over batches. The shorter side is the rows where m <= n.
 struct GradientMoments {
-  std::vector<double> shorter;  // of rows: sum of G G^T (m, m); of columns: sum of G^T G (n, n)
-  std::vector<double> longer;   // the same of the other side: all of it where m = n, else its diagonal
+  std::vector<float> shorter;  // of rows: sum of G G^T (m, m); of columns: sum of G^T G (n, n)
+  std::vector<float> longer;   // the same of the other side: all of it where m = n, else its diagonal
 };
 
 // The matrix W' (m, n), row-major, of rank r that comes nearest to W where the error D = W' - W counts as trace(M D N D^T), M and N the

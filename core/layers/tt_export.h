@@ -45,7 +45,7 @@ TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, 
 // by the moments of gradients (nearest_of_rank); other bonds as above, at the ranks that the layer has.
 struct TrainByGradients {
   TrainOfMatrix train;       // its error counts all entries alike, as above
-  double weighed_error = 0;  // of the middle bond, NearestOfRank::error
+  double weighted_error = 0;  // of the middle bond, NearestOfRank::error
 };
 bool is_matrix(const RankLayer& layer);
 TrainByGradients tt_svd(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments);

@@ -1,6 +1,7 @@
 #include "core/train/matrix_moments.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -12,28 +13,27 @@
 namespace comera {
 namespace {
 
-// One matrix: sums in f32, as its gradients are.
+// One matrix.
 class Sums {
  public:
-  explicit Sums(const Param& param)
-      : param_(param),
-        m_(param.shape[0]),
-        n_(param.shape[1]),
-        shorter_(static_cast<size_t>(std::min(m_, n_) * std::min(m_, n_))),
-        longer_(m_ == n_ ? shorter_.size() : static_cast<size_t>(std::max(m_, n_))) {}
+  explicit Sums(const Param& param) : param_(param), m_(param.shape[0]), n_(param.shape[1]) {
+    const int64_t shorter = std::min(m_, n_), longer = std::max(m_, n_);
+    moments_.shorter.resize(static_cast<size_t>(shorter * shorter));
+    moments_.longer.resize(static_cast<size_t>(m_ == n_ ? longer * longer : longer));
+  }
 
   void add(Ops& ops) {
     const Mat g(param_.grad, m_, n_);
-    add_side(ops, shorter_, g, m_ <= n_);
-    if (m_ == n_) return add_side(ops, longer_, g, false);
+    add_side(ops, moments_.shorter, g, m_ <= n_);
+    if (m_ == n_) return add_side(ops, moments_.longer, g, false);
     const float* values = param_.grad.data<float>();
     for (int64_t i = 0; i < m_; ++i)
       for (int64_t j = 0; j < n_; ++j) {
         const float value = values[i * n_ + j];
-        longer_[static_cast<size_t>(m_ > n_ ? i : j)] += value * value;
+        moments_.longer[static_cast<size_t>(m_ > n_ ? i : j)] += value * value;
       }
   }
-  GradientMoments moments() const { return {{shorter_.begin(), shorter_.end()}, {longer_.begin(), longer_.end()}}; }
+  GradientMoments take() { return std::move(moments_); }
 
  private:
   void add_side(Ops& ops, std::vector<float>& sums, const Mat& g, bool of_rows) {
@@ -42,8 +42,8 @@ class Sums {
   }
 
   const Param& param_;
-  int64_t m_, n_;
-  std::vector<float> shorter_, longer_;
+  const int64_t m_, n_;
+  GradientMoments moments_;
 };
 
 // Dense, with gradients that stand after a step which moves nothing.
@@ -91,7 +91,7 @@ std::map<std::string, GradientMoments> matrix_moments(const std::string& folder,
     for (auto& [name, sum] : sums) sum.add(device->ops());
   }
   std::map<std::string, GradientMoments> moments;
-  for (const auto& [name, sum] : sums) moments.emplace(name, sum.moments());
+  for (auto& [name, sum] : sums) moments.emplace(name, sum.take());
   return moments;
 }
 

@@ -108,25 +108,25 @@ FolderWeights read_weights(const std::string& path, RunConfig& config, const Tra
   const auto trains = std::make_shared<std::map<std::string, TrainOfMatrix>>();
   std::map<std::string, const RankLayer*> layers;
   for (const RankLayer& layer : engine.params().rank_layers()) layers[layer.name + ".weight"] = &layer;
-  std::set<std::string> weighed;
+  std::set<std::string> weighted;
   for (const auto& [name, layer] : layers)
-    if (fit.gradient_batches > 0 && is_matrix(*layer)) weighed.insert(name);
+    if (fit.gradient_batches > 0 && is_matrix(*layer)) weighted.insert(name);
   std::map<std::string, GradientMoments> moments;
-  if (!weighed.empty()) moments = matrix_moments(path, config, weighed, fit.data, fit.gradient_batches);
+  if (!weighted.empty()) moments = matrix_moments(path, config, weighted, fit.data, fit.gradient_batches);
   read_folder(folder, config.model, [&](const std::string& name, const std::vector<double>& values) {
     const auto found = layers.find(name);
     if (found == layers.end()) return;
     const RankLayer& layer = *found->second;
-    std::optional<double> weighed_error;
+    std::optional<double> weighted_error;
     TrainOfMatrix train;
     if (const auto known = moments.find(name); known != moments.end()) {
       TrainByGradients by_gradients = tt_svd(layer, values, known->second);
       train = std::move(by_gradients.train);
-      weighed_error = by_gradients.weighed_error;
+      weighted_error = by_gradients.weighted_error;
     } else {
       train = tt_svd(layer, values, fit.most_error);
     }
-    Compressed row{layer.name, layer.dense_entries(), 0, train.error, weighed_error, train.ranks};
+    Compressed row{layer.name, layer.dense_entries(), 0, train.error, weighted_error, train.ranks};
     for (const std::vector<double>& core : train.cores) row.entries += static_cast<int64_t>(core.size());
     weights.compressed.push_back(row);
     (*trains)[layer.name] = std::move(train);

@@ -27,7 +27,7 @@ struct Compressed {
   std::string layer;
   int64_t dense = 0, entries = 0;
   double error = 0;                          // relative, of all entries together
-  std::optional<double> weighed_error = {};  // by gradients, where these chose the train (TrainByGradients)
+  std::optional<double> weighted_error = {};  // by gradients, where these chose the train (TrainByGradients)
   std::vector<int64_t> ranks;                // of its bonds
 };
 

@@ -9,13 +9,15 @@ namespace {
 constexpr double kIdentity = 0.05;
 
 // Sums of squares of samples, some of them much larger than others.
-Values moments_of(int64_t side, uint32_t seed, bool diagonal) {
+std::vector<float> moments_of(int64_t side, uint32_t seed, bool diagonal) {
   const Values samples = noise_values(2 * side * side, seed);
-  Values out(static_cast<size_t>(diagonal ? side : side * side));
+  std::vector<float> out(static_cast<size_t>(diagonal ? side : side * side));
   for (int64_t s = 0; s < 2 * side; ++s)
     for (int64_t i = 0; i < side; ++i)
       for (int64_t j = 0; j < side; ++j) {
-        const auto sample = [&](int64_t k) { return samples[static_cast<size_t>(s * side + k)] * std::pow(0.7, static_cast<double>(k)); };
+        const auto sample = [&](int64_t k) {
+          return static_cast<float>(samples[static_cast<size_t>(s * side + k)] * std::pow(0.7, static_cast<double>(k)));
+        };
         if (!diagonal) out[static_cast<size_t>(i * side + j)] += sample(i) * sample(j);
         if (diagonal && i == j) out[static_cast<size_t>(i)] += sample(i) * sample(i);
       }
@@ -23,7 +25,7 @@ Values moments_of(int64_t side, uint32_t seed, bool diagonal) {
 }
 
 // (side, side), as METHODS.md 1.11 scales them.
-Values weights_of(const Values& moments, int64_t side) {
+Values weights_of(const std::vector<float>& moments, int64_t side) {
   const bool diagonal = std::ssize(moments) == side;
   double trace = 0;
   for (int64_t i = 0; i < side; ++i) trace += moments[static_cast<size_t>(diagonal ? i : i * side + i)];
@@ -92,7 +94,9 @@ TEST(NearestOfRank, SaysTheErrorThatThereIsAndNoNeighbourHasASmallerOne) {
 
 TEST(NearestOfRank, WithoutGradientsItIsPlain) {
   const Case c(6, 10);
-  const GradientMoments none{Values(36), Values(10)}, even{weights_of(Values(6, 1.0), 6), Values(10, 3.0)};
+  const GradientMoments none{std::vector<float>(36), std::vector<float>(10)};
+  GradientMoments even{std::vector<float>(36), std::vector<float>(10, 3.0f)};
+  for (size_t i = 0; i < 6; ++i) even.shorter[7 * i] = 2;
   const Values plain = nearest_of_rank(c.matrix, 6, 10, 2, none).matrix, same = nearest_of_rank(c.matrix, 6, 10, 2, even).matrix;
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i], same[i], 1e-12);
   EXPECT_GT(c.error(plain), nearest_of_rank(c.matrix, 6, 10, 2, c.moments).error);

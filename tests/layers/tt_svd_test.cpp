@@ -112,20 +112,21 @@ TEST(TtSvd, ByGradients) {
     EXPECT_EQ(is_matrix(train.layer()), !s.table);
     if (s.table) continue;
     const int64_t side = std::min(s.in, s.out), other = std::max(s.in, s.out);
-    GradientMoments moments{Values(static_cast<size_t>(side * side)), noise_values(other, 7)};
-    const Values spread = noise_values(side * side, 8), matrix = noise_values(train.layer().dense_entries(), 3);
+    const Values spread = noise_values(side * side, 8), diagonal = noise_values(other, 7),
+                 matrix = noise_values(train.layer().dense_entries(), 3);
+    GradientMoments moments{std::vector<float>(static_cast<size_t>(side * side)), {}};
     for (int64_t i = 0; i < side; ++i)
       for (int64_t j = 0; j < side; ++j)
         for (int64_t k = 0; k < side; ++k)
           moments.shorter[static_cast<size_t>(i * side + j)] +=
-              spread[static_cast<size_t>(i * side + k)] * spread[static_cast<size_t>(j * side + k)];
-    for (double& value : moments.longer) value *= value;
+              static_cast<float>(spread[static_cast<size_t>(i * side + k)] * spread[static_cast<size_t>(j * side + k)]);
+    for (const double value : diagonal) moments.longer.push_back(static_cast<float>(value * value));
     const TrainByGradients found = tt_svd(train.layer(), matrix, moments);
     for (size_t k = 0; k < train.layer().cores.size(); ++k) train.rig.set(train.layer().cores[k]->value, found.train.cores[k]);
     const Values near = dense_weight(train.layer(), *train.rig.device, 1e-2).values;
     EXPECT_NEAR(difference(near, matrix), found.train.error, 1e-9);
     const NearestOfRank nearest = nearest_of_rank(matrix, s.out, s.in, 4, moments);
-    EXPECT_EQ(found.weighed_error, nearest.error);
+    EXPECT_EQ(found.weighted_error, nearest.error);
     EXPECT_TRUE(s.cores > 1 || difference(near, nearest.matrix) <= 1e-12);
     EXPECT_GT(found.train.error, tt_svd(train.layer(), matrix).error);
   }

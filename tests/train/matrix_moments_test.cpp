@@ -47,7 +47,7 @@ RunConfig folder_config() {
   return config;
 }
 
-double trace_of(const std::vector<double>& moments, int64_t side) {
+double trace_of(const std::vector<float>& moments, int64_t side) {
   double sum = 0;
   const int64_t step = std::ssize(moments) == side ? 1 : side + 1;
   for (int64_t i = 0; i < side; ++i) sum += moments[static_cast<size_t>(i * step)];
@@ -71,7 +71,7 @@ TEST(MatrixMoments, AreThoseOfGradientsOverBatches) {
     EXPECT_NEAR(trace_of(moments.longer, side.second), square, 1e-5 * square) << "both are the square of the gradient's length";
     EXPECT_GT(trace_of(three.at(name).shorter, side.first), square) << name;
   }
-  const std::vector<double>& tokens = three.at("emb.token.weight").longer;
+  const std::vector<float>& tokens = three.at("emb.token.weight").longer;
   for (int32_t token = 0; token < 113; ++token)
     EXPECT_TRUE((token >= 2 && token < kRareTokens) || tokens[static_cast<size_t>(token)] == 0) << token;
   EXPECT_GT(trace_of(tokens, 113), 0);
@@ -87,7 +87,7 @@ double distance(const TrainFit& fit) {
   std::vector<std::vector<double>> outputs[2];
   for (const bool as_trains : {false, true}) {
     RunConfig& used = as_trains ? config : dense;
-    const std::string path = file("weighed");
+    const std::string path = file("weighted");
     write_start(read_weights(kFolder, used, as_trains ? fit : TrainFit()), used, path);
     Scorer(path, *device).score(TokenRows(), [&](int64_t, const std::vector<double>& row) { outputs[as_trains].push_back(row); });
     std::filesystem::remove(path);
