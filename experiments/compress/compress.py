@@ -139,4 +139,5 @@ def main():
     {"run": run, "table": table, "draw": draw}[args.what](args)
 
 
-main()
+if __name__ == "__main__":
+    main()
