@@ -7,6 +7,7 @@
 #include "core/base/rounding.h"
 #include "core/data/formats.h"
 #include "core/data/sha256.h"
+#include "core/data/utf8.h"
 
 namespace comera {
 
@@ -108,12 +109,32 @@ void TextStream::read(int64_t row, int64_t max_length, Columns& out) const {
   if (masked_) out.ints["segments"].assign(ids.size(), 0);
 }
 
+namespace {
+
+// Bytes as one line for people: a sign for a line end, a space for a tab, a dot for what is no character or cannot be seen.
+std::string line_of_bytes(const std::string& bytes) {
+  std::string line;
+  for (size_t at = 0, bad = 0; at < bytes.size();) {
+    const size_t length = character_length(bytes, at, bad);
+    const auto c = static_cast<unsigned char>(bytes[at]);
+    if (length > 1)
+      line.append(bytes, at, length);
+    else
+      line += c == '\n' ? "\xE2\x86\xB5" : c == '\t' ? " " : length == 0 || c < ' ' || c == 0x7F ? "." : std::string(1, bytes[at]);
+    at += length > 0 ? length : bad;
+  }
+  return line;
+}
+
+}  // namespace
+
 std::string TextStream::shown(int64_t row, int64_t max_length) const {
   Columns columns;
   read(row, max_length, columns);
   std::string text;
   for (const int32_t id : columns.ints.at("ids"))
-    text += tokenizer_ ? "[" + tokenizer_->token(id) + "]" : std::string(1, static_cast<char>(id < ' ' || id > '~' ? '.' : id));
+    text += tokenizer_ ? "[" + tokenizer_->token(id) + "]" : std::string(1, static_cast<char>(id));
+  if (!tokenizer_) text = line_of_bytes(text);
   if (masked_) return text + "  ->  masked tokens";
   const std::vector<int32_t>& labels = columns.ints.at("labels");
   return text + "  ->  the next token of " + std::to_string(std::count_if(labels.begin(), labels.end(), [](int32_t l) { return l >= 0; }));

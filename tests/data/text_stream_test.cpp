@@ -150,6 +150,17 @@ TEST_F(JoinedTexts, RowsOfAMaskedModelStayRowsUnlessTheyAreJoined) {
   EXPECT_NE(open_dataset(wanted)->shown(0, 8).find("masked tokens"), std::string::npos);
 }
 
+TEST_F(JoinedTexts, BytesAreShownAsLettersWithASignForALineEnd) {
+  DataSpec wanted = spec(folder.write("a.txt",
+                                      "Stra\xC3\x9F"
+                                      "e\n\xE2\x82\xAC 5\tna\xC3\xAFve\x01 \xFFx\r\n"));
+  wanted.length = 64;
+  EXPECT_EQ(open_dataset(wanted)->shown(0, 64),
+            "Stra\xC3\x9F"
+            "e\xE2\x86\xB5\xE2\x82\xAC 5 na\xC3\xAFve. .x.\xE2\x86\xB5  ->  the next token of 25");
+  EXPECT_EQ(open_dataset(wanted)->shown(0, 5).substr(0, 5), "Stra.") << "half a letter";
+}
+
 // Pieces are encoded by several threads: each ends where a row ends.
 TEST_F(JoinedTexts, ALongTableIsTheRunOfItsRows) {
   std::string csv = "text\n", want;
