@@ -1,6 +1,5 @@
 // Chosen or dropped files: another thread detects their kind from their content.
 #include <algorithm>
-#include <bit>
 #include <exception>
 #include <filesystem>
 #include <utility>
@@ -117,17 +116,6 @@ void fill_form(UiState& ui, const OpenAnswer& answer) {
   if (!answer.problem.empty()) toast(ui, Level::warning, answer.problem);
 }
 
-constexpr int64_t kLeastSteps = 16;  // of an epoch, where the batch is made smaller
-
-// What a preset sets for its own data: modes of another size are then chosen automatically, and the batch is one that the rows fill.
-void fit_sizes(const NewRun& form, RunConfig& config, const DatasetInfo& info) {
-  std::vector<Problem> problems;
-  for (const Problem& problem : config_problems(config))
-    if (problem.path.ends_with("_modes") && !form.is_changed(problem.path)) fields_set(fields_of(config), problem.path, "[]", problems);
-  if (config.model.task != "language" && info.rows > 0 && config.train.batch > info.rows / 2 && !form.is_changed("train.batch"))
-    config.train.batch = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, info.rows / kLeastSteps))));
-}
-
 void tick_form_data(UiState& ui) {
   std::string& path = ui.dialogs.data_for_form;
   if (path.empty() || ui.form.reading()) return;
@@ -141,11 +129,14 @@ void tick_form_data(UiState& ui) {
   const bool suits = takes(config, suit);
   std::vector<std::string> sets = suits ? sets_for(suit, config) : std::vector<std::string>();
   if (suits) sets.insert(sets.end(), suit.more.begin(), suit.more.end());
-  for (const std::string& set : sets) {
-    const size_t equals = set.find('=');
-    fields_set(fields_of(config), set.substr(0, equals), set.substr(equals + 1), problems);
-  }
-  if (suits && is_preset(ui.form)) fit_sizes(ui.form, config, suit.info);
+  const auto put = [&](const std::vector<std::string>& all) {
+    for (const std::string& set : all) {
+      const size_t equals = set.find('=');
+      fields_set(fields_of(config), set.substr(0, equals), set.substr(equals + 1), problems);
+    }
+  };
+  put(sets);
+  if (suits && is_preset(ui.form)) put(sizes_for(config, suit.trained_on, ui.form.changed));
   ui.form.config = config;
   form_changed(ui, "data.set");
   jump_to(ui.form, "data.set");

@@ -16,10 +16,10 @@
 namespace comera {
 namespace {
 
-constexpr int64_t kClickBatch = 2048, kClicks = 8;  // rows of a batch of the preset for clicks; batches that an epoch should have
-constexpr int64_t kLooked = 2000;                   // rows whose lengths are counted
-constexpr int64_t kEpochs = 10;                     // of a set that nobody knows
-constexpr double kWhole = 0.95;                     // share of the rows that are not cut
+constexpr int64_t kLeastBatches = 8;  // of an epoch, else the batch is made smaller
+constexpr int64_t kLooked = 2000;     // rows whose lengths are counted
+constexpr int64_t kEpochs = 10;       // of a set that nobody knows
+constexpr double kWhole = 0.95;       // share of the rows that are not cut
 constexpr int64_t kLengths[] = {16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512};
 
 std::string set(const char* path, int64_t value) { return std::string(path) + "=" + std::to_string(value); }
@@ -46,8 +46,15 @@ int64_t usual_length(const Dataset& data) {
   return fits == std::end(kLengths) ? *std::prev(std::end(kLengths)) : *fits;
 }
 
-// Evaluations once an epoch of `rows` rows.
-void add_course(DataSuit& suit, int64_t rows, int64_t batch) {
+// The batch, or for few rows a power of two that leaves the least number of batches an epoch.
+int64_t fitted_batch(int64_t batch, int64_t rows) {
+  if (rows >= kLeastBatches * batch) return batch;
+  return std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(rows / kLeastBatches))));
+}
+
+// Evaluations once an epoch.
+void add_course(DataSuit& suit, int64_t usual_batch) {
+  const int64_t rows = suit.trained_on, batch = fitted_batch(usual_batch, rows);
   suit.more.push_back(set("train.steps", 0));
   suit.more.push_back(set("train.epochs", kEpochs));
   suit.more.push_back(set("train.batch", batch));
@@ -55,7 +62,7 @@ void add_course(DataSuit& suit, int64_t rows, int64_t batch) {
   suit.more.push_back(set("train.checkpoint_every", std::max<int64_t>(1, rows / batch)));
 }
 
-void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns, int64_t trained_on) {
+void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns) {
   const DatasetInfo& info = data.info();
   refuse_one_class(info.label_names);
   const int64_t length = usual_length(data);
@@ -66,7 +73,7 @@ void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns, 
   suit.sets.push_back(set("model.classes", info.classes));
   suit.more.push_back(set("model.length", length));
   suit.more.push_back(set("model.encoder.positions", std::max<int64_t>(64, length)));
-  add_course(suit, trained_on, 32);
+  add_course(suit, 32);
   suit.about = std::to_string(info.rows) + (columns.second.empty() ? " texts" : " pairs of texts");
   if (!columns.first.empty()) suit.about += " (" + columns.first + (columns.second.empty() ? "" : ", " + columns.second) + ")";
   suit.about += ", " + std::to_string(info.classes) + " classes";
@@ -74,7 +81,7 @@ void suit_text(DataSuit& suit, const Dataset& data, const ColumnNames& columns, 
   if (info.left_out > 0) suit.about += "; " + std::to_string(info.left_out) + " without a text or a label left out";
 }
 
-void suit_images(DataSuit& suit, const DatasetInfo& info, bool folder, int64_t trained_on) {
+void suit_images(DataSuit& suit, const DatasetInfo& info, bool folder) {
   suit.preset = folder ? "cnn-fashion" : "mlp-fashion";
   suit.sets.push_back(set("model.classes", info.classes));
   suit.sets.push_back(set("model.mlp.inputs", info.height * info.width * info.channels));
@@ -83,7 +90,7 @@ void suit_images(DataSuit& suit, const DatasetInfo& info, bool folder, int64_t t
     suit.sets.push_back(set((model + "width").c_str(), info.width));
     suit.sets.push_back(set((model + "channels").c_str(), info.channels));
   }
-  add_course(suit, trained_on, 64);
+  add_course(suit, 64);
   suit.about = std::to_string(info.rows) + " images of " + std::to_string(info.width) + " x " + std::to_string(info.height) + ", " +
                std::to_string(info.classes) + " classes";
 }
@@ -109,6 +116,15 @@ std::unique_ptr<Dataset> open_with_columns(DataSpec& spec, const std::string& fi
   return open_dataset(spec);
 }
 
+// Without checks: the sizes that are still to come may make them fit.
+void put(RunConfig& config, const std::vector<std::string>& sets) {
+  std::vector<Problem> problems;
+  for (const std::string& set : sets) {
+    const size_t equals = set.find('=');
+    fields_set(fields_of(config), set.substr(0, equals), set.substr(equals + 1), problems);
+  }
+}
+
 // The file, or a folder of text files, which only a language model reads.
 std::string find_file(DataSpec& spec) {
   try {
@@ -129,18 +145,15 @@ DataSuit suit_data(const std::string& path) {
   const std::string file = find_file(spec);
   const std::unique_ptr<Dataset> data = open_with_columns(spec, file);
   const DatasetInfo& info = suit.info = data->info();
-  const int64_t trained_on = info.rows - (is_whole(spec) ? Holdout::held_of(info.rows, DataConfig().holdout) : 0);
+  suit.trained_on = info.rows - (is_whole(spec) ? Holdout::held_of(info.rows, DataConfig().holdout) : 0);
   if (info.fields.find("pixels")) {
-    suit_images(suit, info, std::filesystem::is_directory(file), trained_on);
+    suit_images(suit, info, std::filesystem::is_directory(file));
   } else if (!info.tables.empty()) {
     suit.preset = "dlrm-criteo";
     suit.sets.push_back("model.dlrm.tables=" + list_of(info.tables));
-    if (trained_on < kClicks * kClickBatch)  // a small log has at least a few batches
-      suit.more.push_back(
-          set("train.batch", std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(trained_on / kClicks))))));
     suit.about = std::to_string(info.rows) + " rows of a click log, " + std::to_string(info.tables.size()) + " categories";
   } else if (info.classes > 0) {
-    suit_text(suit, *data, spec.columns, trained_on);
+    suit_text(suit, *data, spec.columns);
   } else {
     suit.preset = "llama-10m";
     suit.about = "a text for a language model";
@@ -151,7 +164,22 @@ DataSuit suit_data(const std::string& path) {
       suit.about = "text files for a language model";
     }
   }
+  RunConfig config = load_config(suit.preset, {});
+  for (const std::vector<std::string>& some : {sets_for(suit, config), suit.more}) put(config, some);
+  const std::vector<std::string> sizes = sizes_for(config, suit.trained_on);
+  suit.more.insert(suit.more.end(), sizes.begin(), sizes.end());
   return suit;
+}
+
+std::vector<std::string> sizes_for(const RunConfig& config, int64_t rows, const std::set<std::string>& kept) {
+  std::vector<std::string> sets;
+  for (const Problem& problem : config_problems(config))
+    if (problem.path.ends_with("_modes") && !kept.contains(problem.path)) sets.push_back(problem.path + "=[]");
+  // Rows of a language model are pieces of a text, whose number follows from the length.
+  const int64_t batch = fitted_batch(config.train.batch, rows);
+  if (config.model.task != "language" && rows > 0 && batch != config.train.batch && !kept.contains("train.batch"))
+    sets.push_back(set("train.batch", batch));
+  return sets;
 }
 
 bool takes(const RunConfig& config, const DataSuit& suit) {

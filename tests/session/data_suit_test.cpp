@@ -91,6 +91,38 @@ TEST(DataSuit, TextsWithoutLabelsAreForALanguageModel) {
   trained(files);
 }
 
+// One rule for the window, which has a form with a preset, and the command line, which chooses the preset.
+TEST(DataSuit, ASmallSetGetsABatchThatItFillsSeveralTimes) {
+  const auto batch_in = [](const std::vector<std::string>& sets) {
+    int64_t batch = 0;
+    for (const std::string& set : sets)
+      if (set.starts_with("train.batch=")) batch = std::stol(set.substr(12));
+    return batch;
+  };
+  const RunConfig preset = load_config("mlp-fashion", {});
+  const int64_t usual = preset.train.batch;
+  ASSERT_GE(usual, 16);
+  EXPECT_EQ(batch_in(sizes_for(preset, 8 * usual)), 0) << "it stays";
+  EXPECT_EQ(batch_in(sizes_for(preset, 8 * usual - 1)), usual / 2);
+  EXPECT_EQ(batch_in(sizes_for(preset, 36)), 4);
+  EXPECT_EQ(batch_in(sizes_for(preset, 3)), 1);
+  EXPECT_EQ(batch_in(sizes_for(preset, 36, {"train.batch"})), 0) << "somebody chose it";
+  EXPECT_EQ(batch_in(sizes_for(load_config("llama-10m", {}), 36)), 0) << "its rows are pieces of a text";
+  const test::Folder folder;
+  const DataSuit suit = suit_data(write(folder, "a.tsv", texts("id\tbody\trest\tanswer")));
+  EXPECT_EQ(suit.trained_on, 36) << "4 of 40 are held out";
+  EXPECT_EQ(batch_in(suit.more), 4);
+  EXPECT_TRUE(sizes_for(load_config(suit.preset, suit.more), suit.trained_on).empty()) << "it fits already";
+  // Modes of the preset's own size are chosen anew, other ones that somebody set stay.
+  RunConfig modes = preset;
+  modes.model.tt.ffn_in.in_modes = {28, 28};
+  modes.model.mlp.inputs = 256;
+  std::vector<std::string> sets = sizes_for(modes, 100'000);
+  ASSERT_EQ(sets.size(), 1u);
+  EXPECT_EQ(sets[0], "model.tt.ffn_in.in_modes=[]");
+  EXPECT_TRUE(sizes_for(modes, 100'000, {"model.tt.ffn_in.in_modes"}).empty());
+}
+
 TEST(DataSuit, WhatCannotBeReadSaysSo) {
   const test::Folder folder;
   const auto refused = [&](const std::string& path) {
