@@ -24,7 +24,8 @@ std::string name_of(const std::string& path) {
 
 void import_file(OpenAnswer& answer) {
   const std::string &store = answer.question.store, &path = answer.question.path;
-  if (answer.question.import_as == ImportAs::curves) answer.imported = import_any(store, path);
+  if (answer.question.import_as == ImportAs::curves)
+    answer.imported = import_any(store, path, "", answer.question.again ? Twice::allowed : Twice::refused);
   if (answer.question.import_as == ImportAs::model) answer.imported.ids = {store_model(store, path)};
 }
 
@@ -56,16 +57,29 @@ void offer(UiState& ui, Level level, const std::string& text, std::vector<Offer>
 }
 
 // Queues the import before the waiting files.
-void import_next(UiState& ui, const std::string& path, ImportAs as) {
+void import_next(UiState& ui, const std::string& path, ImportAs as, bool again = false) {
   if (const std::string no = no_writing(ui); !no.empty()) return toast(ui, Level::error, no);
   if (ui.store_path.empty()) return toast(ui, Level::error, "There is no open database to import " + name_of(path) + " into");
   toast(ui, Level::info, "Importing " + name_of(path));
-  ui.dialogs.to_open.push_front({.path = path, .by_content = true, .import_as = as});
+  ui.dialogs.to_open.push_front({.path = path, .by_content = true, .import_as = as, .again = again});
+}
+
+// Curves that were imported before are not imported again unasked.
+void tell_same(UiState& ui, const OpenAnswer& answer) {
+  const std::vector<SameCurves>& same = answer.imported.same;
+  std::string text = name_of(answer.question.path) + " is already in this database: ";
+  text += same.size() == 1 ? "run " + same[0].name + " (" + same[0].id + ") has the same curves."
+                           : thousands(static_cast<double>(same.size())) + " runs have the same curves, the first is " + same[0].name +
+                                 " (" + same[0].id + ").";
+  offer(ui, Level::info, text,
+        {{"Show", [id = same[0].id](UiState& state) { open_run(state, id); }},
+         {"Import again", [path = answer.question.path](UiState& state) { import_next(state, path, ImportAs::curves, true); }}});
 }
 
 void tell_imported(UiState& ui, const OpenAnswer& answer) {
   const std::vector<std::string>& ids = answer.imported.ids;
   const std::string name = name_of(answer.question.path);
+  if (ids.empty() && !answer.imported.same.empty()) return tell_same(ui, answer);
   if (ui.store) ui.store->refresh(0);
   if (answer.question.import_as == ImportAs::model) {
     toast(ui, Level::good, name + " was imported as a run of this database; a fork continues from it");

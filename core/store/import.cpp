@@ -155,19 +155,60 @@ void import_event_folder(Database& db, const std::string& name, const std::vecto
   imported.ids.push_back(run.finish());
 }
 
+// ---- again -------------------------------------------------------------------------------------------------------
+
+int64_t newest_run(Database& db) {
+  Statement newest(db, "SELECT coalesce(max(run), 0) FROM runs");
+  newest.step();
+  return newest.integer(0);
+}
+
+// The new runs that have the same curves as one of the runs up to `before`.
+void find_same(Database& db, int64_t before, Imported& imported) {
+  Statement candidates(db, "SELECT run, id, name FROM runs WHERE run <= ? AND step = (SELECT step FROM runs WHERE run = ?) ORDER BY run");
+  Statement differs(db,
+                    "SELECT 1 FROM metrics m LEFT JOIN metrics o ON o.run = ?1 AND o.metric = m.metric AND o.step = m.step "
+                    "WHERE m.run = ?2 AND (o.run IS NULL OR o.value IS NOT m.value) LIMIT 1");
+  Statement counts(db, "SELECT (SELECT count(*) FROM metrics WHERE run = ?) = (SELECT count(*) FROM metrics WHERE run = ?)");
+  for (const std::string& id : imported.ids) {
+    const int64_t run = find_run(db, id);
+    for (candidates.bind(before, run); candidates.step();) {
+      const int64_t other = candidates.integer(0);
+      if (differs.bind(other, run).step() || !counts.bind(other, run).step() || counts.integer(0) == 0) continue;
+      imported.same.push_back({candidates.text(1), candidates.text(2), id});
+      break;
+    }
+  }
+}
+
+// The new runs stay, unless all of them were here before and are refused a second time.
+void settle(Database& db, int64_t before, Twice twice, Transaction& transaction, Imported& imported) {
+  find_same(db, before, imported);
+  if (twice == Twice::refused && imported.same.size() == imported.ids.size()) {
+    imported.ids.clear();
+    imported.points = 0;
+    return;  // rolled back
+  }
+  for (const SameCurves& one : imported.same)
+    imported.notes.push_back("run " + one.imported + " has the same curves as run " + one.id + " (" + one.name +
+                             "), which was already here");
+  transaction.commit();
+}
+
 }  // namespace
 
-Imported import_csv(const std::string& store, const std::string& path, const std::string& name) {
+Imported import_csv(const std::string& store, const std::string& path, const std::string& name, Twice twice) {
   CsvImport csv(path, name);
   const auto db = open_store(store, StoreAccess::create);
   Imported imported;
   Transaction transaction(*db);
+  const int64_t before = newest_run(*db);
   csv.into(*db, imported);
-  transaction.commit();
+  settle(*db, before, twice, transaction, imported);
   return imported;
 }
 
-Imported import_tfevents(const std::string& store, const std::string& path, const std::string& name) {
+Imported import_tfevents(const std::string& store, const std::string& path, const std::string& name, Twice twice) {
   if (!fs::exists(path)) throw Error(ErrorCode::not_found, "cannot read " + path, "there is no such file or folder", "check the path");
   const auto folders = event_files(path);
   if (folders.empty())
@@ -176,26 +217,27 @@ Imported import_tfevents(const std::string& store, const std::string& path, cons
   const auto db = open_store(store, StoreAccess::create);
   Imported imported;
   Transaction transaction(*db);
+  const int64_t before = newest_run(*db);
   for (const auto& [folder, files] : folders) {
     std::string run_name = fs::is_directory(path) ? name_of_folder(path, folder) : fs::path(path).filename().string();
     if (!name.empty()) run_name = folders.size() == 1 ? name : name + "/" + run_name;
     import_event_folder(*db, run_name, files, imported);
   }
-  transaction.commit();
+  settle(*db, before, twice, transaction, imported);
   return imported;
 }
 
-Imported import_any(const std::string& store, const std::string& path, const std::string& name) {
-  if (fs::is_directory(path)) return import_tfevents(store, path, name);
+Imported import_any(const std::string& store, const std::string& path, const std::string& name, Twice twice) {
+  if (fs::is_directory(path)) return import_tfevents(store, path, name, twice);
   char begin[16] = {};
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(ErrorCode::not_found, "cannot read " + path, std::strerror(errno), "check the path");
   file.read(begin, sizeof begin);
   if (file.gcount() == 16 && std::memcmp(begin, "SQLite format 3", 16) == 0) return import_store(store, path);
-  if (looks_like_tfevents(path)) return import_tfevents(store, path, name);
+  if (looks_like_tfevents(path)) return import_tfevents(store, path, name, twice);
   if (std::memchr(begin, 0, static_cast<size_t>(file.gcount())))
     throw Error(ErrorCode::config, "cannot import " + path, "it is neither a database, nor an event file, nor CSV text", "");
-  return import_csv(store, path, name);
+  return import_csv(store, path, name, twice);
 }
 
 }  // namespace comera

@@ -276,6 +276,18 @@ class Interchange(CliTest):
                 else:
                     self.assertTrue(math.isclose(rows[key], value, rel_tol=1e-6, abs_tol=1e-30), key)
 
+    def test_curves_that_are_there_already_are_told(self):
+        store, curves = self.folder / "twice" / "runs.db", self.folder / "curves.csv"
+        curves.write_text("step,loss\n1,0.5\n2,0.25\n")
+        first = self.ok("import", curves, "--store", store)
+        self.assertEqual(first.err, "")
+        again = self.ok("import", curves, "--store", store)
+        self.assertNotEqual(again.out, first.out, "it is imported all the same")
+        self.assertEqual(again.err, f"run {again.out.strip()} has the same curves as run {first.out.strip()} (curves), which was already here\n")
+        self.assertEqual(len(self.ok_json("import", curves, "--store", store)["notes"]), 1)
+        curves.write_text("step,loss\n1,0.5\n2,0.125\n")
+        self.assertEqual(self.ok("import", curves, "--store", store).err, "")
+
     def test_a_model_goes_out_and_comes_back(self):
         scored = self.ok_json("eval", self.trained)
         out = self.folder / "model.safetensors"

@@ -268,6 +268,44 @@ TEST(Import, CsvOfOtherPrograms) {
   EXPECT_EQ(reader.metric(plain.ids.at(0), "acc").steps, std::vector<int64_t>{2});
 }
 
+TEST(Import, CurvesThatAreHereAlreadyAreFound) {
+  Folder folder;
+  const auto csv = [&](const std::string& name, const std::string& rows) {
+    test::write_text(folder.file(name), "run,step,metric,value\n" + rows);
+    return folder.file(name);
+  };
+  const std::string a = "a,1,loss,0.5\na,2,loss,nan\na,2,acc,0.25\n", b = "b,1,loss,0.5\nb,2,loss,0.125\n";
+  const Imported first = import_csv(folder.store(), csv("a.csv", a));
+  EXPECT_TRUE(first.same.empty() && first.notes.empty());
+  const auto runs = [&] { return RunReader(folder.store()).runs().size(); };
+  // A copy under another name, unasked: nothing changes.
+  const Imported refused = import_any(folder.store(), csv("copy.csv", a), "", Twice::refused);
+  EXPECT_TRUE(refused.ids.empty());
+  EXPECT_EQ(refused.points, 0);
+  ASSERT_EQ(refused.same.size(), 1u);
+  EXPECT_EQ(refused.same[0].id, first.ids[0]);
+  EXPECT_EQ(refused.same[0].name, "a");
+  EXPECT_EQ(runs(), 1u);
+  // Asked for, it is one more run, and the notes say which it is like.
+  const Imported again = import_any(folder.store(), folder.file("copy.csv"));
+  ASSERT_EQ(again.ids.size(), 1u);
+  ASSERT_EQ(again.notes.size(), 1u);
+  EXPECT_EQ(again.notes[0], "run " + again.ids[0] + " has the same curves as run " + first.ids[0] + " (a), which was already here");
+  EXPECT_EQ(runs(), 2u);
+  // A value, a point more or less, or another metric: not the same.
+  for (const char* other :
+       {"a,1,loss,0.5\na,2,loss,nan\na,2,acc,0.26\n", "a,1,loss,0.5\na,2,loss,1\na,2,acc,0.25\n", "a,1,loss,0.5\na,2,loss,nan\n",
+        "a,0,loss,1\na,1,loss,0.5\na,2,loss,nan\na,2,acc,0.25\n", "a,1,loss,0.5\na,2,loss,nan\na,2,accuracy,0.25\n"})
+    EXPECT_EQ(import_any(folder.store(), csv("other.csv", other), "", Twice::refused).ids.size(), 1u) << other;
+  // Of several runs one is new: all are imported. Two equal ones in one file are no repetition.
+  const size_t before = runs();
+  const Imported both = import_any(folder.store(), csv("both.csv", a + b + "c,1,loss,0.5\nc,2,loss,0.125\n"), "", Twice::refused);
+  EXPECT_EQ(both.ids.size(), 3u);
+  ASSERT_EQ(both.same.size(), 1u);
+  EXPECT_EQ(both.same[0].imported, both.ids[0]);
+  EXPECT_EQ(runs(), before + 3);
+}
+
 TEST(Import, BadCsvIsRefusedWithThePlaceAndLeavesNothing) {
   struct Case {
     const char* text;

@@ -164,6 +164,25 @@ TEST_F(DroppedFiles, CurvesBecomeRuns) {
   EXPECT_EQ(ui().stored->metric("train_loss").size(), 2u);
 }
 
+TEST_F(DroppedFiles, CurvesThatAreThereAreImportedAgainOnlyWhenAsked) {
+  open(folder_.store());
+  const std::string path = write("metrics.csv", kCsv);
+  drop({path});
+  ASSERT_TRUE(told("metrics.csv: 1 run with 3 points imported"));
+  const std::string id = RunReader(folder_.store()).runs().at(0).id;
+  ui().toasts.clear();
+  drop({path});
+  ASSERT_TRUE(told("metrics.csv is already in this database: run metrics (" + id + ") has the same curves."));
+  EXPECT_EQ(offers_of("already in"), (std::vector<std::string>{"Show", "Import again", "Dismiss"}));
+  EXPECT_EQ(RunReader(folder_.store()).runs().size(), 1u);
+  take("already in", "Show");
+  ASSERT_TRUE(stage_.until([&] { return ui().stored != nullptr; }));
+  EXPECT_EQ(ui().stored->snapshot->run, id);
+  take("already in", "Import again");
+  ASSERT_TRUE(told("metrics.csv: 1 run with 3 points imported"));
+  EXPECT_EQ(RunReader(folder_.store()).runs().size(), 2u);
+}
+
 TEST_F(DroppedFiles, NothingIsImportedWhereNothingMayBeWritten) {
   open(folder_.store());
   auto list = std::make_shared<RunList>(*ui().runs);
