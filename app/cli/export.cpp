@@ -77,10 +77,7 @@ std::string base_of(const Context& context, const ExportOptions& options) {
   if (!options.base.empty()) return options.base;
   if (!fs::is_regular_file(options.run)) {
     const std::string store = store_to_read(context);
-    for (StoredRun run = load_stored_run(store, options.run);; run = load_stored_run(store, run.parent)) {
-      if (!run.imported.empty() && is_model_folder(run.imported)) return run.imported;
-      if (!run.imported.empty() || run.parent.empty()) break;
-    }
+    if (const std::string base = base_folder(store, load_stored_run(store, options.run)); !base.empty()) return base;
   }
   throw Error(ErrorCode::usage, "the base model of " + options.run + " is not known",
               "the run did not begin with a model folder that is there",

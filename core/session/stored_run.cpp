@@ -16,6 +16,7 @@
 #include "core/records/events.h"
 #include "core/store/checkpoint_files.h"
 #include "core/store/run_reader.h"
+#include "core/train/model_import.h"
 #include "core/train/trainer.h"
 
 namespace comera {
@@ -66,6 +67,11 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
   for (const auto& [step, path] : run.checkpoints) folders.insert(fs::path(path).parent_path().string());
   for (const std::string& folder : folders) run.config.data.vocab = kept_tokenizer(run.config.data.vocab, folder);
   return run;
+}
+
+std::string base_folder(const std::string& store, StoredRun run) {
+  while (run.imported.empty() && !run.parent.empty()) run = load_stored_run(store, run.parent);
+  return !run.imported.empty() && is_model_folder(run.imported) ? run.imported : "";
 }
 
 bool only_of_runs(const std::string& text) { return text.rfind("rank.", 0) == 0 || text.rfind("stage=", 0) == 0; }

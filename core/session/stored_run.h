@@ -47,6 +47,9 @@ struct StoredRun {
 // By id, unique beginning, or name. Throws Error(not_found | storage | config).
 StoredRun load_stored_run(const std::string& store, const std::string& id_or_name);
 
+// The model folder that a run, or the first of its ancestors that says so, began with; "" = none that is there.
+std::string base_folder(const std::string& store, StoredRun run);
+
 // Makes the changes that belong before the trainer's next step, and takes them off the list.
 void apply_changes(Trainer& trainer, std::vector<ScheduledChange>& changes);
 

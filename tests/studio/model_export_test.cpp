@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "app/studio/runs/run_actions.h"
+#include "core/session/folder_run.h"
 #include "core/session/session.h"
 #include "core/store/run_writer.h"
 #include "core/tensor/safetensors.h"
@@ -67,6 +68,60 @@ TEST_F(ModelOfARun, OfALanguageModelIsAFolderOrAGgufFile) {
     EXPECT_TRUE(std::filesystem::exists(path + file));
   }
   EXPECT_TRUE(told(id, RunChange::export_huggingface).starts_with("Written: " + out + "-huggingface-2; ")) << "nothing is overwritten";
+}
+
+// The factors of a run that began with a folder of the transformers library, and of a fork of it.
+TEST_F(ModelOfARun, WithLoraIsAnAdapterOfTheFolderThatItBeganWith) {
+  namespace fs = std::filesystem;
+  const fs::path base = folder_ / "base";
+  fs::create_directories(base);
+  for (const char* name : {"config.json", "model.safetensors"})
+    fs::copy_file(fs::path(COMERA_SOURCE_DIR "/tests/golden_models/bert_mlm") / name, base / name);
+  std::ifstream config_file(base / "config.json");
+  const auto tokens = Json::parse(config_file).at("vocab_size").get<int>();
+  std::ofstream vocab(base / "vocab.txt");
+  for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "is", "good", "bad", "dog"}) vocab << token << '\n';
+  for (int i = 10; i < tokens; ++i) vocab << "[unused" << i << "]\n";
+  vocab.close();
+  std::ofstream rows(folder_ / "moods.tsv");
+  rows << "mood\treview\n";
+  for (int i = 0; i < 40; ++i) rows << (i % 2 ? "good\tthe dog is good\n" : "bad\tthe dog is bad\n");
+  rows.close();
+  const auto trained = [&](const std::string& weights) {
+    FolderRun folder =
+        folder_run(base.string(), {"model.task=classification", "data.set=" + (folder_ / "moods.tsv").string(), "data.text_column=review",
+                                   "data.label_column=mood", "method.weights=" + weights, "train.batch=4", "model.length=8",
+                                   "train.steps=3", "train.eval_every=0", "train.threads=1"});
+    SessionStart start;
+    start.store = store_;
+    start.config = folder.config;
+    start.weights = (folder_ / "start").string();
+    start.imported = base.string();
+    write_start(folder.weights, folder.config, start.weights);
+    Session session(std::move(start));
+    EXPECT_TRUE(session.wait(60));
+    session.join();
+    EXPECT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message << session.latest()->error_why;
+    return session.latest()->run;
+  };
+  std::string id = trained("lora");
+  for (const char* steps : {"5", "7"}) {  // the run, then its fork
+    const std::string path = (folder_ / "out" / (id + "-peft")).string(), text = told(id, RunChange::export_peft);
+    EXPECT_TRUE(text.starts_with("Written: " + path + "; read again, no logit differs by more than ")) << text;
+    EXPECT_TRUE(fs::exists(path + "/adapter_config.json") && fs::exists(path + "/adapter_model.safetensors"));
+    SessionStart fork;
+    fork.store = store_;
+    fork.fork_run = id;
+    fork.sets = {std::string("train.steps=") + steps};
+    Session session(std::move(fork));
+    ASSERT_TRUE(session.wait(60));
+    session.join();
+    id = session.latest()->run;
+  }
+  EXPECT_NE(told(trained("dense"), RunChange::export_peft).find("the run has no factors of LoRA"), std::string::npos);
+  fs::remove_all(base);
+  const std::string refused = told(id, RunChange::export_peft);
+  EXPECT_TRUE(refused.starts_with("the base model of run " + id + " is not known")) << refused;
 }
 
 TEST_F(ModelOfARun, NeedsACheckpoint) {

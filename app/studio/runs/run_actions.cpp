@@ -129,6 +129,7 @@ std::string work_text(const RunChange& change) {
     case RunChange::export_model:
     case RunChange::export_official:
     case RunChange::export_huggingface:
+    case RunChange::export_peft:
     case RunChange::export_gguf:
       break;
   }

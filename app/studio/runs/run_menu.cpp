@@ -191,6 +191,8 @@ void export_items(const Chosen& c) {
   tooltip("The parameters of the last checkpoint.");
   item("Model as Hugging Face folder###huggingface", RunChange::export_huggingface);
   tooltip("config.json, model.safetensors with plain matrices, and the tokenizer, for the transformers library.");
+  item("LoRA adapter as PEFT folder###peft", RunChange::export_peft);
+  tooltip("Of a run that trained LoRA factors on a model folder: its factors, and other parameters that it changed.");
   item("LLaMA model as GGUF file###gguf", RunChange::export_gguf);
   tooltip("Plain matrices and the tokenizer in one file, for llama.cpp and its like.");
   item("Text classifier for the published program###official", RunChange::export_official);

@@ -62,6 +62,14 @@ std::string export_models(const std::string& store, RunChanged& answer, const st
     if (change.kind == RunChange::export_huggingface) {
       path = free_path(folder, id + "-huggingface", "");
       answer.difference = std::max(answer.difference, export_folder(checkpoint, path, "float32").logit);
+    } else if (change.kind == RunChange::export_peft) {
+      const std::string base = base_folder(store, run);
+      if (base.empty())
+        throw Error(ErrorCode::config, "the base model of run " + id + " is not known",
+                    "the run did not begin with a model folder that is there",
+                    "comera export " + id + " --to peft --base FOLDER names one");
+      path = free_path(folder, id + "-peft", "");
+      answer.difference = std::max(answer.difference, export_adapter(checkpoint, base, path).logit);
     } else if (change.kind == RunChange::export_gguf) {
       path = free_path(folder, id, "gguf");
       answer.difference = std::max(answer.difference, export_gguf(checkpoint, path, "float32").logit);
@@ -134,6 +142,7 @@ void change_run(RunAdmin& admin, const RunChange& change, size_t i, RunChanged& 
     case RunChange::export_model:
     case RunChange::export_official:
     case RunChange::export_huggingface:
+    case RunChange::export_peft:
     case RunChange::export_gguf:
       break;
   }

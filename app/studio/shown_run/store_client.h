@@ -74,10 +74,11 @@ struct RunChange {
     export_tfevents,
     export_trace,
     // Of the last checkpoint: with this program's tensor names, with those of the published PyTorch model, as a folder of the transformers
-    // library, as a GGUF file.
+    // library, as an adapter folder of the PEFT library, as a GGUF file.
     export_model,
     export_official,
     export_huggingface,
+    export_peft,
     export_gguf
   };
   Kind kind = rename;
