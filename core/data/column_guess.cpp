@@ -70,6 +70,10 @@ bool TextLayout::cells_of(std::string_view row, std::vector<std::string>& cells)
   return true;
 }
 
+std::vector<std::string> TextLayout::columns_of(const std::string& name, std::string_view bytes) {
+  return TextLayout(name, bytes, nullptr).names_;
+}
+
 ColumnNames TextLayout::guess(const std::string& name, std::string_view bytes) {
   TextLayout layout(name, bytes, nullptr);
   std::vector<Column> columns(layout.names_.size());

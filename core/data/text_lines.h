@@ -34,6 +34,8 @@ class TextLayout {
   // the most words a row, the label one with few different values that come again. What is not found stays empty. Throws Error(config)
   // where the file is binary or has no header.
   static ColumnNames guess(const std::string& name, std::string_view bytes);
+  // All of them, whatever they are named; of JSON those of the first row. Throws as guess().
+  static std::vector<std::string> columns_of(const std::string& name, std::string_view bytes);
 
   bool json() const { return json_; }
   bool pair() const { return pair_; }
@@ -41,6 +43,7 @@ class TextLayout {
   size_t first_row() const { return first_row_; }  // offset of the first line that is a row
   const std::vector<std::string>& columns() const { return names_; }
   const std::string& text_column() const { return first_key_; }  // of a pair the first one
+  ColumnNames reads() const { return {first_key_, second_key_, label_key_}; }
 
   // The row that starts at `offset`, without its line end; `next` is where the next one starts.
   std::string_view row_at(std::string_view bytes, size_t offset, size_t& next) const;

@@ -7,6 +7,7 @@
 namespace comera {
 namespace {
 
+std::vector<std::string> columns(const std::string& name, const std::string& bytes) { return TextLayout::columns_of(name, bytes); }
 ColumnNames guess(const std::string& name, const std::string& bytes) { return TextLayout::guess(name, bytes); }
 
 // `rows` rows of a name, one of three labels, a longer text and a number.
@@ -60,6 +61,12 @@ TEST(ColumnGuess, WhatIsNotThereStaysEmpty) {
   EXPECT_EQ(guess("a.csv", table(',', "name,mood,body,size") + "a broken row\n\"no end").first, "body");
   EXPECT_THROW(guess("a.csv", std::string("a\0b", 3)), Error);
   EXPECT_EQ(guess("a.csv", "text,label,,\nsome words,1,,\n").first, "text") << "columns without a name";
+}
+
+TEST(ColumnGuess, ListsAllColumnsWhateverTheirNames) {
+  EXPECT_EQ(columns("a.csv", "id,\"a, b\",note\n1,2,3\n"), (std::vector<std::string>{"id", "a, b", "note"}));
+  EXPECT_EQ(columns("a.tsv", "x\ty\n"), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(columns("a.jsonl", "{\"about\": 1, \"topic\": 2}\n{\"other\": 1}\n"), (std::vector<std::string>{"about", "topic"}));
 }
 
 }  // namespace

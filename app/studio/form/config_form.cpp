@@ -16,6 +16,7 @@
 #include "app/studio/parts/cards.h"
 #include "app/studio/parts/icons.h"
 #include "app/studio/parts/inputs.h"
+#include "app/studio/parts/named_items.h"
 #include "app/studio/parts/texts.h"
 #include "core/base/path_visitor.h"
 #include "core/base/rounding.h"
@@ -147,6 +148,14 @@ SizeTarget linked_target(const ComeraConfig& comera, const Forecast* forecast) {
   return out;
 }
 
+struct ColumnSetting {
+  const char *path, *what;
+  std::string ColumnNames::*name;
+};
+constexpr ColumnSetting kColumns[] = {{"data.text_column", "text", &ColumnNames::first},
+                                      {"data.second_column", "second text", &ColumnNames::second},
+                                      {"data.label_column", "label", &ColumnNames::label}};
+
 class Form : public PathVisitor {
  public:
   explicit Form(UiState& ui) : ui_(ui), form_(ui.form), window_(ImGui::GetCurrentWindow()->ID) {
@@ -197,6 +206,10 @@ class Form : public PathVisitor {
     const auto draw = [&](float width) {
       const std::string path = path_of(name);
       if (path == "data.set") return data_combo(value, width);
+      const auto column =
+          std::find_if(std::begin(kColumns), std::end(kColumns), [&](const ColumnSetting& one) { return path == one.path; });
+      if (const DataFacts* facts = form_.columns(); facts && column != std::end(kColumns))
+        return column_combo(value, width, *facts, *column);
       ImGui::SetNextItemWidth(width);
       if (!info.choices.empty()) return combo(value, info.choices);
       if (path == "train.device") {
@@ -604,6 +617,36 @@ class Form : public PathVisitor {
     }
     ImGui::EndCombo();
     return chosen;
+  }
+
+  // The columns of the data file, below that which is found by its name.
+  bool column_combo(std::string& value, float width, const DataFacts& facts, const ColumnSetting& setting) {
+    const std::string before = value;
+    const bool known = value.empty() && &facts == form_.facts();
+    const std::string found = facts.read.*setting.name, automatic = !known          ? "automatic"
+                                                                    : found.empty() ? "automatic: none"
+                                                                                    : "automatic: " + found;
+    const bool there = std::find(facts.columns.begin(), facts.columns.end(), value) != facts.columns.end();
+    const std::string shown = value.empty() ? automatic : there ? value : value + " (not in the file)";
+    ImGui::SetNextItemWidth(width);
+    const bool open = ImGui::BeginCombo("##value", whole_label(shown).c_str(), ImGuiComboFlags_HeightLarge);
+    name_item(setting.path);
+    if (!open) return false;
+    if (ImGui::Selectable((whole_label(automatic) + "###automatic").c_str(), value.empty())) value.clear();
+    name_item("column:");
+    ImGui::Separator();
+    for (const std::string& column : facts.columns) {
+      ImGui::PushID(column.c_str());
+      if (ImGui::Selectable((whole_label(column) + "###column").c_str(), column == value)) value = column;
+      name_item("column:" + column);
+      if (column == facts.likely.*setting.name) {
+        ImGui::SameLine();
+        small_beside(std::string("probably the ") + setting.what, theme().good);
+      }
+      ImGui::PopID();
+    }
+    ImGui::EndCombo();
+    return value != before;
   }
 
   bool data_combo(std::string& value, float width) {

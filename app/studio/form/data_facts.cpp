@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/config/config.h"
+#include "core/data/text_file.h"
 
 namespace comera::studio {
 namespace {
@@ -20,6 +21,17 @@ void add_stamp(std::string& stamp, const fs::path& path) {
   std::error_code ignored;
   const auto time = fs::last_write_time(path, ignored).time_since_epoch().count();
   stamp += path.string() + " " + std::to_string(time) + " " + std::to_string(fs::file_size(path, ignored)) + "\n";
+}
+
+// Leaves a file alone that is no table of texts, or a broken one, which the loader tells of.
+void find_columns(const DataSpec& spec, DataFacts& facts) try {
+  const std::string path = find_data_file(spec), ending = fs::path(path).extension().string();
+  if (ending != ".csv" && ending != ".tsv" && ending != ".jsonl" && ending != ".parquet") return;
+  const TextFile file(path);
+  facts.columns = TextLayout::columns_of(path, file.bytes());
+  facts.likely = TextLayout::guess(path, file.bytes());
+  facts.read = TextLayout(path, file.bytes(), spec.columns).reads();
+} catch (const Error&) {
 }
 }  // namespace
 
@@ -59,6 +71,7 @@ DataFacts read_data_facts(const DataQuestion& question) {
                         .task = question.task,
                         .join = question.join,
                         .assets = assets_folder()};
+    find_columns(spec, facts);
     const auto data = open_dataset(spec);
     facts.whole = is_whole(spec);
     const DatasetInfo& info = data->info();

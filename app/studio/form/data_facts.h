@@ -24,6 +24,10 @@ struct DataFacts {
   bool text = false;
   bool whole = false;              // has no splits (core/data/datasets.h)
   std::vector<std::string> first;  // rows as the model gets them
+  // Of a table of texts, also of one that cannot be read with the question's columns: all of them, those that the question reads, and those
+  // that the first rows suggest. "" = none.
+  std::vector<std::string> columns;
+  ColumnNames read, likely;
   int64_t rows = 0, classes = 0;
   int64_t height = 0, width = 0;  // of an image
   int64_t joined_tokens = 0;      // of joined texts, all of them; 0: texts are rows

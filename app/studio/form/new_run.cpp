@@ -319,6 +319,13 @@ const DataFacts* NewRun::facts() const {
   return nullptr;
 }
 
+const DataFacts* NewRun::columns() const {
+  const DataFacts* found = facts();
+  for (const DataFacts& one : known_data)
+    if (!found && one.of.set == data_wanted.set) found = &one;
+  return found && !found->columns.empty() ? found : nullptr;
+}
+
 bool NewRun::all_looked() const {
   const auto pace_there = pacer ? pacer->latest() : nullptr;
   return ready && !looking && (!methods.shown || (methods.done() && duel.done())) && (!shows_sweep(*this) || is_known(*this)) &&

@@ -91,6 +91,7 @@ struct NewRun {
   uint64_t data_look = 0;                             // number of the last question whether its files changed; 0 = answered
   double next_data_look = 0;                          // time of the next one
   const DataFacts* facts() const;                     // null while they are read, or if no set is chosen
+  const DataFacts* columns() const;                   // the same, else with other columns of the set; null where they are not known
   Pace pace;                                          // of the last config that was looked up
   uint64_t pace_number = 0;
   std::unique_ptr<Background<RunConfig, MeasuredStep>> meter;
