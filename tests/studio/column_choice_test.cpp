@@ -77,5 +77,22 @@ TEST_F(ColumnChoice, StaysATextBoxWhereNoColumnsAreKnown) {
   EXPECT_EQ(ui().form.config.data.text_column, "body");
 }
 
+// What is wrong is told in one place.
+TEST_F(ColumnChoice, DataThatAreNotThereAreToldOnce) {
+  open_form(ui(), "encoder2-nli");
+  ASSERT_TRUE(until([&] { return ui().form.ready; }));
+  ui().form.config.data.set = "there-is-no-such-set";
+  form_changed(ui(), "data.set");
+  settle();
+  ASSERT_NE(ui().form.facts(), nullptr);
+  EXPECT_NE(ui().form.facts()->problem, "");
+  jump_to(ui().form, "data.set");
+  ASSERT_TRUE(until([&] { return ui().form.jump.empty(); }));
+  frame();
+  const auto told =
+      std::count_if(items_.begin(), items_.end(), [](const NamedItem& item) { return item.name.starts_with("problem:data.set"); });
+  EXPECT_EQ(told, 1);
+}
+
 }  // namespace
 }  // namespace comera::studio

@@ -66,9 +66,19 @@ TEST_F(OutOfMemory, TheFormSaysWhyAndOffersWhatFits) {
   EXPECT_EQ(std::count_if(items_.begin(), items_.end(), [](const NamedItem& item) { return item.name.starts_with("remedy:"); }), 2);
   EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
   start_form(ui());
-  stage_.frames();
+  ASSERT_TRUE(stage_.until([&] { return ui().form.listing; })) << "when the disk was looked at";
   EXPECT_EQ(ui().live, nullptr) << "it is not started";
-  EXPECT_TRUE(ui().form.listing);
+  EXPECT_TRUE(sees("says:The run needs "));
+  EXPECT_FALSE(find("problem:train.batch") || find("listed:train.batch")) << "the card tells it";
+  ui().form.config.train.lr = -1;
+  form_changed(ui(), "train.lr");
+  start_form(ui());
+  ASSERT_TRUE(stage_.until([&] { return !ui().form.looking; }));
+  EXPECT_TRUE(sees("listed:train.lr")) << "others are listed";
+  stage_.press(ImGuiKey_Escape);
+  reset_field(ui(), "train.lr");
+  ASSERT_TRUE(stage_.until([&] { return !ui().form.looking; }));
+  ASSERT_NE(ui().form.misfit, nullptr);
   const auto remedy = std::find_if(ui().form.misfit->remedies.begin(), ui().form.misfit->remedies.end(),
                                    [](const Remedy& one) { return one.path == "train.batch"; });
   ASSERT_NE(remedy, ui().form.misfit->remedies.end());

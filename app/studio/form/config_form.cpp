@@ -583,6 +583,7 @@ class Form : public PathVisitor {
         ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
         ImGui::TextUnformatted(problem.text.c_str());
         ImGui::PopStyleColor();
+        name_item("problem:" + path);
         if (!problem.hint.empty()) text_dim("Try: " + problem.hint);
         ImGui::PopTextWrapPos();
         if (const std::string near = nearest_value(form_.config, path); !near.empty() && &problem == first) {
@@ -594,8 +595,8 @@ class Form : public PathVisitor {
       }
     };
     show(form_.problems);
-    show(form_.outlook_problems);
-    if (path == "data.set")
+    if (!in_misfit_card(form_, path)) show(form_.outlook_problems);
+    if (path == "data.set" && !first)  // data that are not there cannot be read either
       if (const std::optional<Problem> problem = data_problem(form_)) show({*problem});
   }
 

@@ -387,6 +387,8 @@ std::optional<Problem> data_problem(const NewRun& form) {
   return {};
 }
 
+bool in_misfit_card(const NewRun& form, const std::string& path) { return form.misfit && path == "train.batch"; }
+
 std::vector<Problem> blocking_problems(const NewRun& form) {
   std::vector<Problem> all = form.problems;
   for (const std::string& path : form.changed)

@@ -141,6 +141,8 @@ void set_field(UiState& ui, const std::string& path, const std::string& json);
 
 // Why the model cannot train on the data set; null while its facts are not known.
 std::optional<Problem> data_problem(const NewRun& form);
+// The problem of the outlook at this path is that of the card "Does not fit into memory", which tells it.
+bool in_misfit_card(const NewRun& form, const std::string& path);
 // All problems that prevent the start, each with the path of its field.
 std::vector<Problem> blocking_problems(const NewRun& form);
 // Starts the run with these values, or lists the problems and scrolls to the first one.

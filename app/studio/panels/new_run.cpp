@@ -86,11 +86,13 @@ void source_and_search(UiState& ui) {
 // Problems that prevent the start; a click scrolls to the setting.
 void problem_list(UiState& ui) {
   NewRun& form = ui.form;
-  const std::vector<Problem> problems = blocking_problems(form);
+  std::vector<Problem> problems = blocking_problems(form);
   if (problems.empty()) {
     form.listing = false;
     return;
   }
+  std::erase_if(problems, [&](const Problem& problem) { return in_misfit_card(form, problem.path); });
+  if (problems.empty()) return;
   if (begin_card("card-problems", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
     ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
     ImGui::PushTextWrapPos(0);
@@ -102,6 +104,7 @@ void problem_list(UiState& ui) {
       ImGui::PushID(static_cast<int>(&problem - problems.data()));
       ImGui::PushTextWrapPos(0);
       if (ImGui::TextLink((problem.path.empty() ? "config" : problem.path).c_str())) jump_to(form, problem.path);
+      name_item("listed:" + problem.path);
       ImGui::TextUnformatted(problem.text.c_str());
       if (!problem.hint.empty()) text_dim("Try: " + problem.hint);
       ImGui::PopTextWrapPos();
