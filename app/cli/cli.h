@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/config/config.h"
+#include "core/session/evaluation.h"
 
 namespace comera::cli {
 
@@ -83,11 +84,6 @@ std::string store_path(const Context& context);
 // The same for verbs that only read; a note on stderr if a newer version wrote the database.
 std::string store_to_read(const Context& context);
 
-struct ModelPath {
-  std::string path, name;               // of what is made of it: the id of the run, or the file's name without its ending
-  std::optional<DataConfig> data = {};  // of a run: where its data are now
-  std::string data_fingerprint = {};    // of a run: of the rows that it was trained on
-};
 // The checkpoint of a run, the last one or that of a step (-1: the last), or the file itself. Throws Error(not_found).
 ModelPath model_file(const Context& context, const std::string& model, int64_t step);
 

@@ -12,6 +12,7 @@
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/texts.h"
+#include "app/studio/runs/evaluating.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/timeline.h"
@@ -97,6 +98,7 @@ void add_ways_on(const UiState& ui, std::vector<Action>& all) {
           (ui.training() ? " The live run continues, more slowly." : ""));
   add("run.reproduce_all", "Reproduce the whole run", reproduce_whole, why,
       "Computes all steps again and compares every stored value, bit for bit.");
+  add("run.evaluate", "Evaluate ...", evaluate_shown, no_evaluation(ui), "Loss and scores of a checkpoint on data of your choice.");
 }
 
 void add_sweep(const UiState& ui, std::vector<Action>& all) {

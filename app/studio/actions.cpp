@@ -54,7 +54,7 @@ bool UiState::resumable() const {
 bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }
 
 bool UiState::busy() const {
-  if (!ending.empty() || load_request != 0 || reproducing || timeline.playing || exports.busy() || dialogs.desktop) return true;
+  if (!ending.empty() || load_request != 0 || reproducing || evaluate.work || timeline.playing || exports.busy() || dialogs.desktop) return true;
   if (plots.smoothing_left || compare.plots.smoothing_left || timeline.clock_left) return true;
   if (queue && live && live->view().ended()) return true;  // its next run begins when the thread of this one has ended
   return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
@@ -682,6 +682,7 @@ void tick(UiState& ui) {
   tick_dialogs(ui);
   take_desktop_theme(ui);
   tick_reproducing(ui);
+  tick_evaluating(ui);
   advance_timeline(ui, ImGui::GetIO().DeltaTime);
   tick_replaced(ui);
   std::erase_if(ui.toasts, [](const Toast& toast) { return ImGui::GetTime() > toast.until; });

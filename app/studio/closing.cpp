@@ -184,6 +184,7 @@ std::vector<std::string> unfinished_work(const UiState& ui) {
     out.push_back("Computing steps " + step_text(question.first) + " to " + step_text(question.last) + " of " + question.name +
                   " again, now at step " + step_text(ui.reproducing->at()));
   }
+  if (ui.evaluate.work) out.push_back("Evaluating " + ui.evaluate.work->question().name);
   return out;
 }
 
@@ -192,6 +193,7 @@ void give_up_work(UiState& ui) {
   if (ui.store) ui.store->give_up_changes();
   ui.dialogs.to_open.clear();
   if (ui.reproducing) ui.reproducing->give_up();
+  if (ui.evaluate.work) ui.evaluate.work->give_up();
 }
 
 void draw_close_dialog(UiState& ui) {

@@ -7,6 +7,7 @@
 #include "app/studio/parts/cards.h"
 #include "app/studio/parts/icons.h"
 #include "app/studio/parts/inputs.h"
+#include "app/studio/runs/evaluating.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {
@@ -31,6 +32,7 @@ constexpr DialogLook kDialogLooks[] = {
     {Dialog::no_device, "Device unavailable", 34, 0, draw_no_device},
     {Dialog::salvage, "Damaged database", 38, 0, draw_salvage},
     {Dialog::layouts, "Layouts", 34, 0, draw_layouts},
+    {Dialog::evaluate, "Evaluate", 36, 0, draw_evaluate},
 };
 
 constexpr ImVec2 kSmallest(24, 14);  // in em, for dialogs that can be resized
@@ -51,7 +53,11 @@ void change_keys(UiState& ui) {
   ui.dialogs.settings_page = 1;
 }
 
-void close_dialog(UiState& ui) { ui.dialogs.open = Dialog::none; }
+void close_dialog(UiState& ui) {
+  const bool back = ui.dialogs.open == Dialog::browser && ui.dialogs.browse_for == BrowseFor::evaluation;
+  ui.dialogs.open = Dialog::none;
+  if (back) evaluate_on(ui, "");
+}
 
 void draw_dialogs(UiState& ui) {
   constexpr const char* kId = "###dialog";

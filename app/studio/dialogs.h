@@ -23,9 +23,9 @@ namespace comera::studio {
 
 struct UiState;
 
-enum class Dialog { none, palette, keys, browser, settings, about, edit_runs, purge_runs, run_to, no_device, salvage, layouts };
+enum class Dialog { none, palette, keys, browser, settings, about, edit_runs, purge_runs, run_to, no_device, salvage, layouts, evaluate };
 
-enum class BrowseFor { store, config, data };
+enum class BrowseFor { store, config, data, evaluation };  // evaluation: data for the dialog `evaluate`
 
 struct FolderRow {
   std::string name;
@@ -127,6 +127,8 @@ void change_keys(UiState& ui);  // opens the keys page of the settings
 // folder; only the desktop's dialog needs to know that in advance (`choose`).
 void open_browser(UiState& ui, BrowseFor what, Choose choose = Choose::file);
 void browse_inside(UiState& ui, BrowseFor what);
+// A file was chosen in either dialog, for what it was opened for.
+void take_chosen(UiState& ui, const std::string& path);
 // The next choice of this kind starts in the folder of this file.
 void remember_folder(UiState& ui, const std::string& path);
 // Detects the kind of a file on another thread, then opens it or reports why not; several files are queued.
@@ -152,5 +154,6 @@ void draw_run_to(UiState& ui);
 void draw_no_device(UiState& ui);
 void draw_salvage(UiState& ui);
 void draw_layouts(UiState& ui);
+void draw_evaluate(UiState& ui);
 
 }  // namespace comera::studio

@@ -207,6 +207,7 @@ class ItemsFile {
 void end_after_signal(UiState& ui, Clock::time_point since, double grace) {
   if (ui.live && !ui.live->view().ended() && !ui.live->stopping()) ui.live->stop(true);
   if (ui.reproducing) ui.reproducing->give_up();
+  if (ui.evaluate.work) ui.evaluate.work->give_up();
   ui.close_requested = true;
   const std::vector<std::string> work = unfinished_work(ui);
   if (!ui.training() && work.empty()) {

@@ -7,6 +7,7 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
+#include "app/studio/runs/evaluating.h"
 #include "app/studio/runs/run_fields.h"
 #include "app/studio/ui_state.h"
 #include "core/base/error.h"
@@ -206,6 +207,12 @@ Folder read_folder(const std::string& path) {
   return folder;
 }
 
+void take_chosen(UiState& ui, const std::string& path) {
+  remember_folder(ui, path);
+  if (ui.dialogs.browse_for == BrowseFor::evaluation) return evaluate_on(ui, path);
+  open_file(ui, {.path = path, .as = ui.dialogs.browse_for});
+}
+
 void open_file(UiState& ui, const OpenQuestion& question) { ui.dialogs.to_open.push_back(question); }
 
 void tick_dialogs(UiState& ui) {
@@ -216,8 +223,9 @@ void tick_dialogs(UiState& ui) {
     if (chosen->failed) {
       browse_inside(ui, state.browse_for);
     } else if (!chosen->path.empty()) {
-      remember_folder(ui, chosen->path);
-      open_file(ui, {.path = chosen->path, .as = state.browse_for});
+      take_chosen(ui, chosen->path);
+    } else if (state.browse_for == BrowseFor::evaluation) {
+      evaluate_on(ui, "");
     }
   }
   tick_form_data(ui);

@@ -24,6 +24,7 @@
 #include "app/studio/parts/text_filter.h"
 #include "app/studio/reopening.h"
 #include "app/studio/run_queue.h"
+#include "app/studio/runs/evaluating.h"
 #include "app/studio/runs/run_table.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/checkpoint_values.h"
@@ -267,6 +268,7 @@ struct UiState {
   std::array<std::string, 3> last_folders;  // last folder per BrowseFor; "" = none yet
   NoRoom no_room;
   std::unique_ptr<Reproducing> reproducing;  // null: no reproduction
+  EvaluateView evaluate;
   bool find = false;                         // move the keyboard to the search field of the active panel or page
   DesktopTheme desktop_theme;
   std::string renderer;  // name of the OpenGL renderer; "" without a display

@@ -1,5 +1,6 @@
 #include "core/train/scorer.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -21,7 +22,8 @@ Scorer::~Scorer() = default;
 const RunConfig& Scorer::config() const { return engine_->config(); }
 int64_t Scorer::predicted(const std::vector<double>& outputs) const { return engine_->task().predicted(outputs); }
 
-Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const std::vector<double>&)>& each) {
+Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const std::vector<double>&)>& each,
+                    const std::function<void(double)>& progress) {
   const RunConfig& config = engine_->config();
   const DatasetInfo& info = data.info();
   if (const std::optional<Misfit> found = misfit(engine_->layout(), info))
@@ -59,6 +61,8 @@ Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const
     const long width = static_cast<long>(config.model.outputs());
     for (long s = 0; each && s < static_cast<long>(batch.sequences); ++s)
       each(batch.rows[static_cast<size_t>(s)], {outputs.begin() + s * width, outputs.begin() + (s + 1) * width});
+    if (progress)
+      progress(static_cast<double>(std::min(batch.next_cursor, info.rows)) / static_cast<double>(std::max<int64_t>(1, info.rows)));
   }
   return scores->values();
 }

@@ -24,9 +24,11 @@ class Scorer {
   const std::string& vocabulary() const { return data_.vocabulary; }  // fingerprint of the one it was trained with; "": not known
   int64_t predicted(const std::vector<double>& outputs) const;        // the class that a row of outputs says
 
-  // Every row in order, the last partial batch too. `each`, when given, gets (row, its outputs). Throws
-  // Error(config) where the data are not of the model's kind or size, or were read with another vocabulary.
-  Score score(const Dataset& data, const std::function<void(int64_t, const std::vector<double>&)>& each = {});
+  // Every row in order, the last partial batch too. `each`, when given, gets (row, its outputs); `progress` the share of the rows that
+  // is done, 0..1, after each batch: what it throws passes through. Throws Error(config) where the data are not of the model's kind or
+  // size, or were read with another vocabulary.
+  Score score(const Dataset& data, const std::function<void(int64_t, const std::vector<double>&)>& each = {},
+              const std::function<void(double)>& progress = {});
 
  private:
   std::unique_ptr<Engine> engine_;

@@ -43,6 +43,7 @@ const char* hint_of(BrowseFor what) {
     case BrowseFor::config:
       return "A config file (JSON), as written by `comera config init` or copied from the form";
     case BrowseFor::data:
+    case BrowseFor::evaluation:
       return "A data file (CSV, TSV, JSONL, Parquet, text, IDX, Criteo), or a folder: with train and dev files, pictures by class, or "
              "texts";
   }
@@ -66,7 +67,9 @@ std::string size_of_file(int64_t bytes) {
   return bytes < 1 << 20 ? significant(static_cast<double>(bytes) / 1024, 3) + " KiB" : mebibytes(static_cast<double>(bytes));
 }
 
-std::string& last_folder(UiState& ui) { return ui.last_folders.at(static_cast<size_t>(ui.dialogs.browse_for)); }
+std::string& last_folder(UiState& ui) {
+  return ui.last_folders.at(static_cast<size_t>(std::min(ui.dialogs.browse_for, BrowseFor::data)));  // all data are in one
+}
 
 // Folder for this choice: the last one of its kind, or the default.
 std::string first_folder(UiState& ui, BrowseFor what) {
@@ -177,10 +180,9 @@ void draw_browser(UiState& ui) {
   const bool listed = folder && std::any_of(folder->rows.begin(), folder->rows.end(), [&](const FolderRow& row) {
                         return row.folder && (fs::path(folder->path) / row.name).string() == path;
                       });
-  if ((listed || ends) && state.browse_for != BrowseFor::data) return go(ui, path);
+  if ((listed || ends) && state.browse_for < BrowseFor::data) return go(ui, path);
   close_dialog(ui);
-  remember_folder(ui, path);
-  open_file(ui, {.path = path, .as = state.browse_for});
+  take_chosen(ui, path);
 }
 
 }  // namespace comera::studio

@@ -11,6 +11,7 @@
 #include "app/studio/parts/inputs.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/texts.h"
+#include "app/studio/runs/evaluating.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/runs/run_difference.h"
 #include "app/studio/runs/run_fields.h"
@@ -145,6 +146,9 @@ void course_items(const Chosen& c) {
   retry_items(c);
   if (ImGui::MenuItem("Replay###replay", nullptr, false, c.alone && one.summary.step > 1)) replay_run(ui, one.id);
   name_item("replay");
+  if (ImGui::MenuItem("Evaluate ...###evaluate-run", nullptr, false, c.alone && ui.store))
+    open_evaluate(ui, ui.store->path(), one.id, one.name);
+  name_item("evaluate-run");
   if (ImGui::BeginMenu("Fork at step###fork", c.can && c.alone && one.summary.step > 0)) {
     if (ask_number("step", "Fork", ui.run_table.fork_at, 0, one.summary.step)) fork_run(ui, one.id, {.at_step = ui.run_table.fork_at});
     if (ImGui::MenuItem("With other settings ...###fork-with")) fork_run(ui, one.id, {.at_step = ui.run_table.fork_at, .ask = true});
