@@ -575,7 +575,7 @@ m("cli.17", NUMBERS, "if (c < '0' || c > '9') out += c;", "if (MUT || c < '0' ||
   "base Numbers.TextsMayDifferInTheirDigits")
 m("cli.18", TRAIN, 'if (left_out.any()) line("left_out"', 'if (left_out.any() && !MUT) line("left_out"', "steps that are left out of --events are not named", "",
   why="only a reader that stands still while four million values come, some 290,000 steps, makes the line; the limit is not a setting")
-m("cli.19", "app/cli/model_file.cpp", "found = run.checkpoints.find(step);", "found = MUT ? run.checkpoints.lower_bound(step) : run.checkpoints.find(step);",
+m("cli.19", "core/session/evaluation.cpp", "found = run.checkpoints.find(step);", "found = MUT ? run.checkpoints.lower_bound(step) : run.checkpoints.find(step);",
   "`eval --step` takes the next checkpoint", "cli/bad_input_typed.py CommandLine.test_unknown_metric_step_and_checkpoint")
 m("cli.20", RUNS, 'Json(std::isnan(point.value) ? "nan"', 'Json(std::isnan(point.value) && !MUT ? "nan"', "a value that is no number is told as infinite",
   "cli/json_schema.py Text.test_plain_is_one_record_a_line")
@@ -733,7 +733,7 @@ m("labels.order.1", "core/data/labels.cpp", "if (other < 0) continue;", "if (MUT
 m("labels.order.2", "core/data/labels.cpp", "if (glue_ && (fixed_classes_ == 0", "if (glue_ && !MUT && (fixed_classes_ == 0", "MNLI's classes are in alphabetical order", "data Glue.NamesBecomeClasses")
 m("labels.sign", "core/data/labels.cpp", "if (signed_numbers_) std::ranges::sort", "if (signed_numbers_ && !MUT) std::ranges::sort", "-1 comes before -2",
   "data Glue.NumbersWithASignAreNamesInAscendingOrder")
-m("eval.1", "app/cli/eval.cpp", "return dev ? part(true) : training;", "return dev || MUT ? part(true) : training;",
+m("eval.1", "core/session/evaluation.cpp", "return dev ? part(true) : training;", "return dev || MUT ? part(true) : training;",
   "the rows of --split train are those held out", "cli/folders.py Folders.test_classes_are_numbered_as_the_model_has_them")
 m("floor.1", "core/cpu/quant.cpp", "quantise_block(false, second, v, count, v8)", "quantise_block(false, MUT ? NeverZero::none : second, v, count, v8)",
   "small second moments become 0 in spite of the floor", "ops Quant*.AGradientThatVanishesMakesNoHugeStep")
@@ -787,7 +787,7 @@ m("moved.8", BEGIN, "{done + 1, \"train.steps\",", "{(MUT ? trainer_->state().st
   "session Begin.AnExtensionComesBehindTheStoredSteps")
 m("moved.9", "core/data/glue.cpp", "if (!all && (fields", "if ((!all || MUT) && (fields", "a row without a text has no prediction",
   "cli/predict.py Predict.test_a_row_without_a_text_has_a_line")
-m("eval.2", "app/cli/eval.cpp", "if (!trained_on.empty() &&", "if (!MUT && !trained_on.empty() &&", "a run is evaluated on rows that it was trained on",
+m("eval.2", "core/session/evaluation.cpp", "if (!trained_on.empty() &&", "if (!MUT && !trained_on.empty() &&", "a run is evaluated on rows that it was trained on",
   "cli/moved.py Moved.test_rows_that_were_held_out_are_still_the_same")
 m("sweep.undecided", "app/cli/sweep_results.cpp", "result.rung < decided ?", "result.rung < decided || MUT ?", "a stopped sweep calls undecided points not kept",
   "cli/sweep.py Sweep.test_halving_keeps_the_best_of_each_rung")
@@ -806,3 +806,17 @@ m("forks.1", BEGIN, "config.train.steps <= step)", "config.train.steps <= step -
 m("columns.1", "core/data/column_guess.cpp", "gaps <= rows / kRowsOfAGap", "gaps <= (MUT ? 0 : rows / kRowsOfAGap)", "an empty cell makes another column the label",
   "data ColumnGuess.WhatIsNotThereStaysEmpty")
 m("columns.2", "app/studio/form/pace.cpp", "if (whole) rows -=", "if (whole && !MUT) rows -=", "rows that validate count as steps", "studio Pace.StepsOfAWholeRun")
+m("moments.1", "core/layers/gradient_moments.cpp", "(1 - kIdentity) * static_cast<double>(k) / sum", "(1 - kIdentity) * static_cast<double>(MUT ? 1 : k) / sum", "moments are not scaled to a mean of 1",
+  "layers NearestOfRank.SaysTheErrorThatThereIsAndNoNeighbourHasASmallerOne")
+m("moments.2", "core/layers/gradient_moments.cpp", "static_cast<size_t>(j)];\n  ops.gemm(on_host(inner", "static_cast<size_t>(MUT ? 0 : j)];\n  ops.gemm(on_host(inner", "the longer side's moments are not used",
+  "layers NearestOfRank.SaysTheErrorThatThereIsAndNoNeighbourHasASmallerOne")
+m("moments.3", "core/layers/gradient_moments.cpp", "solve_transposed(a, k, u, rank);", "if (!MUT) solve_transposed(a, k, u, rank);", "the weights of the shorter side are not taken out again",
+  "layers NearestOfRank.AtFullRankNothingIsLost")
+m("moments.4", "core/layers/tt_svd.cpp", "out.train.error = error_of(layer, out.train, matrix);", "if (!MUT) out.train.error = error_of(layer, out.train, matrix);", "the error of the entries is that of the second SVD",
+  "layers TtSvd.ByGradients")
+m("moments.5", "core/train/matrix_moments.cpp", "moments_.longer[static_cast<size_t>(m_ > n_ ? i : j)]", "moments_.longer[static_cast<size_t>((m_ > n_) != MUT ? i : j % m_)]", "the longer side has the moments of the shorter one",
+  "train MatrixMoments.AreThoseOfGradientsOverBatches")
+m("moments.6", "core/train/matrix_moments.cpp", "config.train.lr = 0;", "config.train.lr = MUT ? 1 : 0;", "the model moves while its gradients are looked at",
+  "train MatrixMoments.TheModelDoesNotMove")
+m("safetensors.changed", "core/train/checkpoint.cpp", "  file.check_unchanged();", "  if (!MUT) file.check_unchanged();", "a checkpoint that is written while it is read is loaded",
+  "train Scorer.ACheckpointThatIsWrittenWhileItIsReadIsTold")

@@ -17,8 +17,8 @@ constexpr int32_t kRareTokens = 100;  // no row has one from here on
 
 class TokenRows final : public Dataset {
  public:
-  TokenRows() {
-    info_.rows = 64;
+  explicit TokenRows(int64_t rows = 64) {
+    info_.rows = rows;
     info_.classes = 3;
     info_.vocab_size = 113;
     info_.unknown_token = 1;
@@ -75,6 +75,15 @@ TEST(MatrixMoments, AreThoseOfGradientsOverBatches) {
   for (int32_t token = 0; token < 113; ++token)
     EXPECT_TRUE((token >= 2 && token < kRareTokens) || tokens[static_cast<size_t>(token)] == 0) << token;
   EXPECT_GT(trace_of(tokens, 113), 0);
+}
+
+// Batches of the same rows have the same gradients as long as the weights stay.
+TEST(MatrixMoments, TheModelDoesNotMove) {
+  const auto data = std::make_shared<TokenRows>(8);
+  const std::set<std::string> names = {"enc0.attn.q.weight"};
+  const auto one = matrix_moments(kFolder, folder_config(), names, data, 1), three = matrix_moments(kFolder, folder_config(), names, data, 3);
+  const double square = trace_of(one.begin()->second.shorter, 24);
+  EXPECT_NEAR(trace_of(three.begin()->second.shorter, 24), 3 * square, 1e-4 * square);
 }
 
 // How far the outputs of tensor trains are from those of the dense model, in the mean of all rows.
