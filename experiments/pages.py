@@ -81,6 +81,7 @@ def pages(runs):
         "diverged": ["--demo", "--step", 60, *words(DIVERGE)],
         "replay-find": [*replay, "--panel", "log", *do("view.find")],
         "replay-fork": [*replay, *do("run.fork_with")],
+        "evaluate": ["--run", runs["seed-1"], "--layout", "analyse", *do("run.evaluate")],
         "replay-memory-layers": [*replay, "--panel", "memory", *do("memory.by_layer")],
         "replay-ranks-steps": [*replay, "--panel", "ranks", *do("ranks.over_steps")],
         "replay-time": [*replay, "--layout", "replay", *do("timeline.axis", "timeline.select_from")],
