@@ -41,11 +41,11 @@ struct TrainOfMatrix {
 };
 TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, std::optional<double> most_error = {});
 
-// The same of a matrix, not of a table of TTM cores, whose middle bond, between its columns and its rows, keeps what changes the loss most
-// by the moments of gradients (nearest_of_rank); other bonds as above, at the ranks that the layer has.
+// The same of a matrix with errors weighted by gradients: TT-SVD of its nearest_of_rank(), at the ranks that the layer has. Not of tables
+// of TTM cores.
 struct TrainByGradients {
-  TrainOfMatrix train;       // its error counts all entries alike, as above
-  double weighted_error = 0;  // of the middle bond, NearestOfRank::error
+  TrainOfMatrix train;        // its error counts all entries alike, as above
+  double weighted_error = 0;  // NearestOfRank::error, of the bond between columns and rows
 };
 bool is_matrix(const RankLayer& layer);
 TrainByGradients tt_svd(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments);
