@@ -139,7 +139,7 @@ void show_progress(const Evaluating& work) {
 
 void draw_evaluate(UiState& ui) {
   EvaluateView& view = ui.evaluate;
-  const EvaluateChoices* choices = view.choices();
+  const std::shared_ptr<const EvaluateChoices> choices = view.choices();
   text_wrapped(view.name + " (" + view.run + ")", theme().dim);
   const bool ready = choices && choices->problem.empty();
   if (!choices) {

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/config/metrics.h"
+#include "core/store/export.h"
 
 namespace comera::studio {
 namespace {
@@ -29,13 +30,6 @@ EvaluateChoices look_for_choices(const std::pair<std::string, std::string>& ques
   return choices;
 }
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return cell + "\"";
-}
-
 // The lines of `comera predict` as a table: row, label, and a column for each logit.
 int64_t write_predictions(Evaluation& evaluation, std::ostream& out, const std::function<void(double)>& progress) {
   bool begun = false;
@@ -46,7 +40,7 @@ int64_t write_predictions(Evaluation& evaluation, std::ostream& out, const std::
           for (size_t i = 0; i < one.logits.size(); ++i) out << ",logit_" << i;
           out << "\n";
         }
-        out << one.row << "," << (one.name ? csv_cell(*one.name) : std::to_string(one.label));
+        out << one.row << "," << (one.name ? csv_field(*one.name) : std::to_string(one.label));
         for (const double logit : one.logits) {
           char text[32];
           std::snprintf(text, sizeof text, ",%.17g", logit);
@@ -132,9 +126,10 @@ std::vector<std::pair<std::string, std::string>> score_texts(const Evaluating::A
   return texts;
 }
 
-const EvaluateChoices* EvaluateView::choices() const {
+std::shared_ptr<const EvaluateChoices> EvaluateView::choices() const {
   const auto latest = looker ? looker->latest() : nullptr;
-  return latest && latest->number == look_number ? &latest->answer : nullptr;
+  if (!latest || latest->number != look_number) return nullptr;
+  return {latest, &latest->answer};
 }
 
 void open_evaluate(UiState& ui, const std::string& store, const std::string& run, const std::string& name) {

@@ -80,8 +80,8 @@ struct EvaluateView {
   std::unique_ptr<Background<std::pair<std::string, std::string>, EvaluateChoices>> looker;  // of (store, run)
   uint64_t look_number = 0;
   std::unique_ptr<Evaluating> work;
-  std::optional<Evaluating::Answer> answer;  // the last one
-  const EvaluateChoices* choices() const;    // null until they are read
+  std::optional<Evaluating::Answer> answer;                // the last one
+  std::shared_ptr<const EvaluateChoices> choices() const;  // null until they are read
 };
 
 // Opens the dialog for a stored run.
