@@ -19,7 +19,7 @@ void FolderOptions::add_to(Verb& verb, bool with_error) {
               "of a model folder: the smallest ranks for which the relative error of each tensor train is at most this")
       .not_negative();
   verb.option("--tt-gradients", tt_gradients,
-              "of a model folder: make tensor trains that change the loss little, by the gradients of this many batches of the data")
+              "of a model folder: weight the errors of tensor trains by the gradients of this many training batches")
       .not_negative();
 }
 

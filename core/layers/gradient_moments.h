@@ -5,15 +5,15 @@
 
 namespace comera {
 
-// Second moments of the gradients G of a matrix (m, n), summed over batches. The shorter side is the rows where m <= n.
+// Second moments of the gradients G of a matrix (m, n), summed over batches. The shorter side is the rows where m <= n, else the columns.
 struct GradientMoments {
-  std::vector<float> shorter;  // of rows: sum of G G^T (m, m); of columns: sum of G^T G (n, n)
-  std::vector<float> longer;   // the same of the other side: all of it where m = n, else its diagonal
+  std::vector<float> shorter;  // rows: sum of G G^T (m, m); columns: sum of G^T G (n, n)
+  std::vector<float> longer;   // the other sum: whole where m = n, else its diagonal
 };
 
-// The matrix W' (m, n), row-major, of rank r that comes nearest to W where the error D = W' - W counts as trace(M D N D^T), M and N the
-// moments of rows and columns. Each is scaled to a mean diagonal of 1 and becomes 0.95 of itself plus 0.05 of the identity, so that no
-// direction is free. `error`: the root of the share of W that is left out, counted alike, 0..1. METHODS.md 1.11.
+// The matrix W' (m, n) of rank r, row-major, that minimises trace(M D N D^T) for the error D = W' - W, where M and N are the moments of
+// rows and columns, each scaled to a mean diagonal of 1 and mixed: 0.95 of it with 0.05 of the identity (METHODS.md 1.11).
+// `error`: the square root of that cost relative to the cost of D = W, 0..1.
 struct NearestOfRank {
   std::vector<double> matrix;
   double error = 0;

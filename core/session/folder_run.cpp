@@ -38,10 +38,10 @@ void check_fit(const RunConfig& config, const TrainFit& fit) {
                 "add --set method.weights=tt, or --method comera");
   if (fit.most_error && by_gradients)
     throw Error(ErrorCode::usage, "--tt-error and --tt-gradients do not go together",
-                "an error that gradients weigh is not one of the entries of a matrix",
+                "--tt-error bounds the error of all entries, which is then not the one that is minimised",
                 "give ranks with --tt-gradients: --set model.tt.ffn_in.rank=16");
   if (by_gradients && config.data.set.empty())
-    throw Error(ErrorCode::usage, "--tt-gradients needs data", "gradients are those of a loss", "add --data FILE");
+    throw Error(ErrorCode::usage, "--tt-gradients needs data", "it takes the gradients of training batches", "add --data FILE");
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ class Sums {
   GradientMoments moments_;
 };
 
-// Dense, with gradients that stand after a step which moves nothing.
-RunConfig standing(RunConfig config, int64_t batches) {
+// A dense run whose steps keep their gradients and leave the weights as they are.
+RunConfig without_steps(RunConfig config, int64_t batches) {
   config.method = {};
   config.method.weights = "dense";
   set_method(config.method, "lomo");
@@ -72,7 +72,7 @@ std::map<std::string, GradientMoments> matrix_moments(const std::string& folder,
                                                       int64_t batches) {
   const std::unique_ptr<Device> device = open_device("cpu", static_cast<int>(config.train.threads));
   TrainObserver none;
-  Trainer trainer(standing(config, batches), data, nullptr, *device, none);
+  Trainer trainer(without_steps(config, batches), data, nullptr, *device, none);
   trainer.start();
   ParamSet& params = trainer.engine().params();
   read_folder(HuggingFaceFolder(folder), config.model, [&](const std::string& name, const std::vector<double>& values) {

@@ -1,4 +1,4 @@
-// What the data of a run say of the matrices of a dense model: which errors in them change the loss.
+// Moments of the gradients of a dense model on the data of a run: they show which errors in its matrices change the loss.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,9 +12,9 @@
 
 namespace comera {
 
-// Moments of the gradients of these parameters, matrices (m, n), at the weights of a folder of the transformers library, over `batches`
-// training batches of the run with `config`, held dense for it, in f32 on the CPU. Takes the memory of a run with plain gradient descent,
-// and that of the moments, at most twice that of the matrices. Throws as Trainer and read_folder.
+// Moments of the parameters `names`, matrices (m, n), at the weights of a folder of the transformers library, summed over `batches`
+// training batches of a dense run with `config` in f32 on the CPU. Takes the memory of a run with plain gradient descent, and moments of at
+// most twice the size of the matrices. Throws as Trainer and read_folder().
 std::map<std::string, GradientMoments> matrix_moments(const std::string& folder, const RunConfig& config,
                                                       const std::set<std::string>& names, const std::shared_ptr<const Dataset>& data,
                                                       int64_t batches);

@@ -44,7 +44,7 @@ struct TrainFit {
   // The smallest ranks for which the relative error of each matrix is at most this; then the config's ranks become the largest of each kind
   // of matrix. Else the ranks of the config.
   std::optional<double> most_error = {};
-  // Above 0: errors count by what they change in the loss, as the gradients of so many batches of `data` say; not with `most_error`.
+  // Above 0: errors are weighted by the gradients of this many batches of `data`; not with `most_error`.
   int64_t gradient_batches = 0;
   std::shared_ptr<const Dataset> data = {};
 };

@@ -819,4 +819,4 @@ m("moments.5", "core/train/matrix_moments.cpp", "moments_.longer[static_cast<siz
 m("moments.6", "core/train/matrix_moments.cpp", "config.train.lr = 0;", "config.train.lr = MUT ? 1 : 0;", "the model moves while its gradients are looked at",
   "train MatrixMoments.TheModelDoesNotMove")
 m("safetensors.changed", "core/train/checkpoint.cpp", "  file.check_unchanged();", "  if (!MUT) file.check_unchanged();", "a checkpoint that is written while it is read is loaded",
-  "train Scorer.ACheckpointThatIsWrittenWhileItIsReadIsTold")
+  "train Scorer.ACheckpointThatIsWrittenWhileItIsReadIsAnError")

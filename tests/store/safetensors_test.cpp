@@ -256,7 +256,7 @@ TEST(Safetensors, ChangedBytesNeverCrash) {
   EXPECT_GT(refused, 400);
 }
 
-TEST(Safetensors, AFileThatIsWrittenWhileItIsReadIsTold) {
+TEST(Safetensors, AFileThatIsWrittenWhileItIsReadIsAnError) {
   Folder folder;
   const std::vector<double> values(100'000, 3.0);
   const auto write = [&](const std::string& name) {

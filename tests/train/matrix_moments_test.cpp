@@ -107,7 +107,7 @@ double distance(const TrainFit& fit) {
   return std::sqrt(sum / static_cast<double>(outputs[0].size()));
 }
 
-TEST(MatrixMoments, TrainsThatTheyChooseKeepWhatTheModelSays) {
+TEST(MatrixMoments, TrainsByGradientsKeepTheOutputs) {
   const double plain = distance({}), by_gradients = distance({.gradient_batches = 16, .data = std::make_shared<TokenRows>()});
   EXPECT_LT(by_gradients, 0.7 * plain);
 }

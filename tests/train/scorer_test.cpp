@@ -74,7 +74,7 @@ class NamedBlobs final : public Dataset {
 };
 
 // Names of classes are kept where the data that a run goes on with have none.
-TEST(Scorer, ACheckpointThatIsWrittenWhileItIsReadIsTold) {
+TEST(Scorer, ACheckpointThatIsWrittenWhileItIsReadIsAnError) {
   const TrainedScorer trained(image_config(), std::make_shared<Blobs>(), 2);
   const SafetensorsFile file(trained.path);
   Engine engine(checkpoint_config(trained.path), *trained.device);
