@@ -13,7 +13,6 @@
 #include "app/cli/follow.h"
 #include "app/figure/duel_rows.h"
 #include "app/figure/raster.h"
-#include "core/base/remove_later.h"
 #include "core/data/dataset.h"
 #include "core/session/duel.h"
 #include "core/session/stored_run.h"
@@ -100,19 +99,13 @@ std::vector<DuelMethod> plan(const Duel& duel) {
 // Trains or continues a run that is not over. A run that diverges or finds no memory is a result; every other failure ends the duel.
 void train_run(const Context& context, const DuelOptions& options, const RunConfig& config, const RunRow* stored) {
   SessionStart start;
-  std::optional<RemoveLater> remove_weights;
   start.store = store_path(context);
   if (stored) {
     start.resume_run = stored->id;
   } else {
     start.config = config;
     start.tags = {kDuelTag};
-    if (const std::string folder = folder_of(options); !folder.empty()) {
-      const FolderWeights weights = read_weights(folder, start.config);
-      begin_with(weights, start);
-      remove_weights.emplace(start.weights);
-      write_start(weights, start.config, start.weights);
-    }
+    start.folder.path = folder_of(options);
   }
   Progress progress(context);
   const auto last =

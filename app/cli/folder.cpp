@@ -1,11 +1,6 @@
 #include "app/cli/folder.h"
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <filesystem>
-
-#include "core/base/paths.h"
 
 namespace comera::cli {
 
@@ -30,23 +25,17 @@ void FolderOptions::add_to(std::vector<std::string>& sets) const {
 }
 
 std::optional<FolderRun> folder_run(const std::string& config, const std::vector<std::string>& sets, const FolderOptions& options) {
-  const std::optional<std::string> folder = folder_named(config);
-  const TrainFit fit{.most_error = options.tt_error < 0 ? std::optional<double>() : options.tt_error,
-                     .gradient_batches = options.tt_gradients};
-  if (folder) return comera::folder_run(*folder, sets, fit);
-  if (fit.most_error || fit.gradient_batches > 0)
-    throw Error(ErrorCode::usage, std::string(fit.most_error ? "--tt-error" : "--tt-gradients") + " needs a model folder",
+  if (const std::optional<std::string> folder = folder_named(config)) {
+    FolderRun run{folder_config(*folder, sets),
+                  {.path = *folder, .most_error = options.tt_error, .gradient_batches = options.tt_gradients}};
+    run.start.weights = weights_of_folder(run.start, run.config);
+    return run;
+  }
+  const bool by_error = options.tt_error >= 0;
+  if (by_error || options.tt_gradients > 0)
+    throw Error(ErrorCode::usage, std::string(by_error ? "--tt-error" : "--tt-gradients") + " needs a model folder",
                 config + " begins with drawn weights", "give hf:FOLDER, or ranks: --set model.tt.ffn_in.rank=16");
   return {};
-}
-
-std::string absolute_path(const FolderWeights& weights) { return std::filesystem::absolute(weights.path).lexically_normal().string(); }
-
-void begin_with(const FolderWeights& weights, SessionStart& start) {
-  start.imported = absolute_path(weights);
-  start.ranks = weights.ranks;
-  paths::ensure_folder_of(start.store);
-  start.weights = start.store + ".weights-" + std::to_string(::getpid()) + ".safetensors";
 }
 
 Json tensor_trains_json(const std::vector<Compressed>& compressed) {

@@ -6,7 +6,6 @@
 
 #include "app/cli/cli.h"
 #include "core/session/folder_run.h"
-#include "core/session/session.h"
 
 namespace comera::cli {
 
@@ -21,13 +20,13 @@ struct FolderOptions {
   void add_to(std::vector<std::string>& sets) const;
 };
 
-// The run of hf:FOLDER; nullopt: `config` names another config, for which --tt-error and --tt-gradients are
+// The run of hf:FOLDER, with its weights read; nullopt: `config` names another config, for which --tt-error and --tt-gradients are
 // Error(usage).
+struct FolderRun {
+  RunConfig config;
+  FolderStart start;
+};
 std::optional<FolderRun> folder_run(const std::string& config, const std::vector<std::string>& sets, const FolderOptions& options);
-
-std::string absolute_path(const FolderWeights& weights);  // of their folder
-// Says that a run begins with the weights of a folder, in a file beside its store. The caller writes that file, and removes it.
-void begin_with(const FolderWeights& weights, SessionStart& start);
 
 Json tensor_trains_json(const std::vector<Compressed>& compressed);
 void note_tensor_trains(const Context& context, const std::vector<Compressed>& compressed);

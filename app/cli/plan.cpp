@@ -55,19 +55,19 @@ void print_plan_json(const std::string& name, const Forecast& forecast, const st
                    {"traffic", {{"step_bytes", forecast.work.other_bytes}}},
                    {"layers", layers}};
   if (network.processes) document["network"] = network_json(network, forecast);
-  if (folder) document["weights"] = weights_json(folder->weights);
+  if (folder) document["weights"] = weights_json(*folder->start.weights);
   print_json(document);
 }
 
 int plan(const Context& context, const std::string& name, RunConfig config, const std::optional<FolderRun>& folder,
          const Network& network) {
   if (network.processes) share_batches(config, *network.processes);
-  const Forecast forecast = make_forecast(config, folder ? folder->weights.ranks : LiveRanks(), network.processes.get());
+  const Forecast forecast = make_forecast(config, folder ? folder->start.weights->ranks : LiveRanks(), network.processes.get());
   if (context.json) {
     print_plan_json(name, forecast, folder, network);
     return 0;
   }
-  if (folder) note_weights(context, folder->weights);
+  if (folder) note_weights(context, *folder->start.weights);
   std::vector<std::vector<std::string>> rows;
   for (const PlanRow& row : plan_rows(forecast))
     rows.push_back({std::string(2 * static_cast<size_t>(row.level), ' ') + row.what, row.count, row.note});

@@ -14,7 +14,6 @@
 #include "app/cli/follow.h"
 #include "app/cli/processes.h"
 #include "core/base/paths.h"
-#include "core/base/remove_later.h"
 #include "core/config/metrics.h"
 #include "core/session/version.h"
 #include "core/session/with_others.h"
@@ -179,7 +178,7 @@ ScheduledChange parse_edit(const std::string& text) {
 // What must be the same on all processes, of how the run begins.
 std::string text_of(SessionStart& start) {
   Json text = {{"config", config_to_json(start.config)},
-               {"weights", start.imported},
+               {"folder", start.folder.path},
                {"resume", start.resume_run},
                {"fork", start.fork_run},
                {"step", start.at_step},
@@ -230,15 +229,12 @@ int train(const Context& context, const TrainOptions& options, Processes others)
     if (trains_with_process_0(start)) return 0;
     return follow(context, std::move(start), options);
   }
-  note_weights(context, folder->weights);
+  note_weights(context, *folder->start.weights);
   start.config = folder->config;
-  start.imported = absolute_path(folder->weights);
+  start.folder = std::move(folder->start);  // their memory is free once they are in the model
   if (trains_with_process_0(start)) return 0;
-  begin_with(folder->weights, start);
-  const RemoveLater remove_weights(start.weights);
-  write_start(folder->weights, start.config, start.weights);
-  folder->weights.trains.reset();  // their memory, which training has use for
-  return follow(context, std::move(start), options, {{"weights", weights_json(folder->weights)}});
+  const Json weights = weights_json(*start.folder.weights);
+  return follow(context, std::move(start), options, {{"weights", weights}});
 }
 
 int resume(const Context& context, const TrainOptions& options, Processes others) {

@@ -30,13 +30,13 @@ Json settings_of(const RunConfig& of_folder) {
   return settings;
 }
 
-void check_fit(const RunConfig& config, const TrainFit& fit) {
-  const bool by_gradients = fit.gradient_batches > 0;
+void check_start(const RunConfig& config, const FolderStart& from) {
+  const bool by_gradients = from.gradient_batches > 0, by_error = from.most_error >= 0;
   const std::string option = by_gradients ? "--tt-gradients" : "--tt-error";
-  if ((fit.most_error || by_gradients) && config.trains().empty())
+  if ((by_error || by_gradients) && config.trains().empty())
     throw Error(ErrorCode::usage, option + " needs tensor trains", "method.weights is " + config.method.weights,
                 "add --set method.weights=tt, or --method comera");
-  if (fit.most_error && by_gradients)
+  if (by_error && by_gradients)
     throw Error(ErrorCode::usage, "--tt-error and --tt-gradients do not go together",
                 "--tt-error bounds the error of all entries, which is then not the one that is minimised",
                 "give ranks with --tt-gradients: --set model.tt.ffn_in.rank=16");
@@ -51,18 +51,22 @@ std::optional<std::string> folder_named(const std::string& name) {
   return name.substr(3);
 }
 
-FolderRun folder_run(const std::string& folder, const std::vector<std::string>& sets, TrainFit fit) {
+RunConfig folder_config(const std::string& folder, const std::vector<std::string>& sets) {
   const RunConfig of_folder = config_of_folder(folder, value_in(sets, "model.task").value_or(""));
-  FolderRun run{load_config(settings_of(of_folder), folder, sets), {}};
-  check_fit(run.config, fit);
-  if (!run.config.data.set.empty()) check_vocabulary(run.config);
-  const bool classes_are_open =
-      run.config.model.task == "classification" && !value_in(sets, "model.classes") && !run.config.data.set.empty();
-  if (classes_are_open && brings_no_head(folder, run.config))
-    run.config.model.classes = std::max<int64_t>(2, open_run_data(run.config).train->info().classes);
-  if (fit.gradient_batches > 0) fit.data = open_run_data(run.config).train;
-  run.weights = read_weights(folder, run.config, fit);
-  return run;
+  RunConfig config = load_config(settings_of(of_folder), folder, sets);
+  if (!config.data.set.empty()) check_vocabulary(config);
+  const bool classes_are_open = config.model.task == "classification" && !value_in(sets, "model.classes") && !config.data.set.empty();
+  if (classes_are_open && brings_no_head(folder, config))
+    config.model.classes = std::max<int64_t>(2, open_run_data(config).train->info().classes);
+  return config;
+}
+
+std::shared_ptr<const FolderWeights> weights_of_folder(const FolderStart& from, RunConfig& config) {
+  check_start(config, from);
+  if (from.weights) return from.weights;
+  TrainFit fit{.most_error = from.most_error < 0 ? std::optional<double>() : from.most_error, .gradient_batches = from.gradient_batches};
+  if (fit.gradient_batches > 0) fit.data = open_run_data(config).train;
+  return std::make_shared<const FolderWeights>(read_weights(from.path, config, fit));
 }
 
 }  // namespace comera

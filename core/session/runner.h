@@ -30,7 +30,7 @@ class Runner {
 
   void prepare();
   void begin_new();
-  void begin_with_weights();
+  void begin_with_folder();
   void begin_resume();
   void use_moved_data(StoredRun& source) const;
   void begin_fork();
@@ -53,7 +53,8 @@ class Runner {
   void enter_in_log(const ScheduledChange& change);
   void recall(const std::string& run, int64_t step);
   // `source`: the run whose steps are made again; its data must be the same. `alone`: other processes have no part in it.
-  void make_trainer(const RunConfig& config, const StoredRun* source = nullptr, bool alone = false);
+  // `ranks`: of the tensor trains at first; {}: the config's.
+  void make_trainer(const RunConfig& config, const StoredRun* source = nullptr, bool alone = false, const LiveRanks& ranks = {});
   void check_room();
   void check_room_to_begin(const std::string& parent, int64_t fork_step);
   void tell_lack_of_memory();

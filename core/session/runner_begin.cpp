@@ -12,6 +12,7 @@
 #include "core/base/remove_later.h"
 #include "core/data/kept_tokenizer.h"
 #include "core/data/tokenizer.h"
+#include "core/session/folder_run.h"
 #include "core/session/reproduce.h"
 #include "core/session/runner.h"
 #include "core/session/version.h"
@@ -65,7 +66,7 @@ void Runner::prepare() {
   if (trainer_) trainer_->guard_growth();
 }
 
-void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool alone) {
+void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool alone, const LiveRanks& ranks) {
   trainer_.reset();
   if (threads_) {
     device_.reset();  // it may be linked with theirs
@@ -93,7 +94,6 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool
                 "add --set data.set=PATH, or data.vocab=PATH, where they are now");
   }
   snapshot_.message.clear();
-  const LiveRanks ranks = source ? LiveRanks() : start_.ranks;
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_, others, ranks);
   if (others) tell_calls_of(*trainer_, *others);
   recorder_.watch(trainer_.get());
@@ -150,10 +150,10 @@ void Runner::begin_new() {
   make_paths_absolute(start_.config);
   if (!start_.open && start_.device.empty()) start_.config.train.device = device_to_begin_on(start_.config.train.device);
   if (start_.others) share_batches(start_.config, *start_.others);
+  if (!start_.folder.path.empty()) return begin_with_folder();
   make_trainer(start_.config);
   check_changes();
   check_room_to_begin("", 0);
-  if (!start_.weights.empty()) return begin_with_weights();
   begin_record("", 0);
   trainer_->start();
   recorder_.tell(
@@ -162,12 +162,26 @@ void Runner::begin_new() {
   make_changes();
 }
 
-// The log says so before anything can fail: else a resumed run would begin with drawn weights.
-void Runner::begin_with_weights() {
+// The weights become a checkpoint of step 0 before there is a trainer, whose memory they would take else. The log says where they are from
+// before anything can fail: else a resumed run would begin with drawn weights.
+void Runner::begin_with_folder() {
+  snapshot_.message = "reading the weights of " + start_.folder.path;
+  publish(false);
+  const std::string path = fs::absolute(start_.folder.path).lexically_normal().string();
+  const std::string beside = start_.store.empty() ? (fs::temp_directory_path() / "comera").string() : start_.store;
+  const std::string first = beside + ".weights-" + random_text(8) + ".safetensors";
+  const RemoveLater remove_first(first);
+  start_.folder.weights = weights_of_folder(start_.folder, start_.config);
+  write_start(*start_.folder.weights, start_.config, first);
+  const LiveRanks ranks = start_.folder.weights->ranks;
+  start_.folder.weights.reset();
+  make_trainer(start_.config, nullptr, false, ranks);
+  check_changes();
+  check_room_to_begin("", 0);
   recorder_.mute(true);
-  trainer_->restore(start_.weights);
+  trainer_->restore(first);
   std::error_code ignored;
-  fs::remove(start_.weights, ignored);
+  fs::remove(first, ignored);  // its space is needed for the first checkpoint
   recorder_.mute(false);
   begin_record("", 0);
   keeps_start_ = true;
@@ -175,7 +189,7 @@ void Runner::begin_with_weights() {
                                .device = device_->name(),
                                .blas = device_->blas(),
                                .held = held_ranks(trainer_->engine().params()),
-                               .imported = start_.imported,
+                               .imported = path,
                                .processes = processes(),
                                .link = link()});
   if (recorder_.writer()) recorder_.writer()->flush();

@@ -18,13 +18,22 @@ namespace comera {
 
 class Communicator;
 class Device;
+struct FolderWeights;
+
+// The folder of the transformers library whose weights a new run begins with.
+struct FolderStart {
+  std::string path;
+  // How matrices become tensor trains, as in TrainFit; most_error below 0: at the config's ranks.
+  double most_error = -1;
+  int64_t gradient_batches = 0;
+  // Read already, with the config of the run; null: the session reads them.
+  std::shared_ptr<const FolderWeights> weights = {};
+};
 
 // What to train, and from where.
 struct SessionStart {
   RunConfig config;                      // new run; resume and fork take the parent's with its edits
-  std::string weights;                   // checkpoint of step 0 that a new run begins with, taken away once it is read; "" = a fresh start
-  LiveRanks ranks;                       // of `weights`; {}: the config's
-  std::string imported;                  // of a run with `weights`: the file or folder that they are from
+  FolderStart folder;                    // of a new run; no path: its weights are drawn
   std::string store;                     // database file; "" = nothing is stored
   std::string checkpoint_folder;         // "" = beside the store
   std::string resume_run;                // continue this run

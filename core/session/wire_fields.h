@@ -12,9 +12,13 @@ void wire_fields(ScheduledChange& s, Visit&& visit) {
 }
 
 template <class Visit>
+void wire_fields(FolderStart& s, Visit&& visit) {  // without the weights: the other end reads them
+  visit("path", s.path), visit("most_error", s.most_error), visit("gradient_batches", s.gradient_batches);
+}
+
+template <class Visit>
 void wire_fields(SessionStart& s, Visit&& visit) {  // without the config, which has its own JSON
-  visit("weights", s.weights), visit("ranks", s.ranks), visit("imported", s.imported), visit("store", s.store),
-      visit("checkpoint_folder", s.checkpoint_folder);
+  visit("folder", s.folder), visit("store", s.store), visit("checkpoint_folder", s.checkpoint_folder);
   visit("resume_run", s.resume_run), visit("fork_run", s.fork_run), visit("at_step", s.at_step), visit("sets", s.sets);
   visit("changes", s.changes), visit("extend", s.extend), visit("tags", s.tags), visit("max_seconds", s.max_seconds);
   visit("paused", s.paused), visit("watched", s.watched), visit("attended", s.attended), visit("most_waiting", s.most_waiting);

@@ -88,16 +88,13 @@ TEST_F(ModelOfARun, WithLoraIsAnAdapterOfTheFolderThatItBeganWith) {
   for (int i = 0; i < 40; ++i) rows << (i % 2 ? "good\tthe dog is good\n" : "bad\tthe dog is bad\n");
   rows.close();
   const auto trained = [&](const std::string& weights) {
-    FolderRun folder =
-        folder_run(base.string(), {"model.task=classification", "data.set=" + (folder_ / "moods.tsv").string(), "data.text_column=review",
-                                   "data.label_column=mood", "method.weights=" + weights, "train.batch=4", "model.length=8",
-                                   "train.steps=3", "train.eval_every=0", "train.threads=1"});
     SessionStart start;
     start.store = store_;
-    start.config = folder.config;
-    start.weights = (folder_ / "start").string();
-    start.imported = base.string();
-    write_start(folder.weights, folder.config, start.weights);
+    start.config =
+        folder_config(base.string(), {"model.task=classification", "data.set=" + (folder_ / "moods.tsv").string(),
+                                      "data.text_column=review", "data.label_column=mood", "method.weights=" + weights, "train.batch=4",
+                                      "model.length=8", "train.steps=3", "train.eval_every=0", "train.threads=1"});
+    start.folder.path = base.string();
     Session session(std::move(start));
     EXPECT_TRUE(session.wait(60));
     session.join();
