@@ -54,7 +54,8 @@ bool UiState::resumable() const {
 bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }
 
 bool UiState::busy() const {
-  if (!ending.empty() || load_request != 0 || reproducing || evaluate.work || timeline.playing || exports.busy() || dialogs.desktop) return true;
+  if (!ending.empty() || load_request != 0 || reproducing || evaluate.work || timeline.playing || exports.busy() || dialogs.desktop)
+    return true;
   if (plots.smoothing_left || compare.plots.smoothing_left || timeline.clock_left) return true;
   if (queue && live && live->view().ended()) return true;  // its next run begins when the thread of this one has ended
   return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
@@ -103,6 +104,7 @@ bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = null
     }
     if (!start.store.empty()) start.store = paths::ensure_folder_of(start.store);
     ui.last_start = start;
+    ui.last_start.folder.weights.reset();  // their memory, which training has use for
     ui.dense_twin_of.clear();
     std::erase_if(ui.toasts,
                   [](const Toast& one) { return one.id == kDemoFinished; });  // lies over what the new run shows; the menu offers the same
@@ -148,6 +150,8 @@ void start_once_more(UiState& ui, const Replay& run, const std::string& store) {
     session.fork_run = row.parent;
     session.at_step = row.fork_step;
     for (const FieldEntry& entry : fields_list(fields_of(session.config))) session.sets.push_back(entry.path + "=" + entry.value);
+  } else {
+    session.folder = run.folder();
   }
   start(ui, std::move(session));
 }
@@ -338,9 +342,10 @@ bool start_preset(UiState& ui, const std::string& name) {
   return start_config(ui, config);
 }
 
-bool start_config(UiState& ui, const RunConfig& config, std::vector<std::string> sets, int processes) {
+bool start_config(UiState& ui, const RunConfig& config, FolderStart folder, std::vector<std::string> sets, int processes) {
   SessionStart session;
   session.config = config;
+  session.folder = std::move(folder);
   session.sets = std::move(sets);
   session.processes = processes;
   return start(ui, std::move(session));

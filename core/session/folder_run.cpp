@@ -47,8 +47,8 @@ void check_start(const RunConfig& config, const FolderStart& from) {
 }  // namespace
 
 std::optional<std::string> folder_named(const std::string& name) {
-  if (!name.starts_with("hf:")) return {};
-  return name.substr(3);
+  if (!name.starts_with(kFolderSource)) return {};
+  return name.substr(std::string_view(kFolderSource).size());
 }
 
 RunConfig folder_config(const std::string& folder, const std::vector<std::string>& sets) {

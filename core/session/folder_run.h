@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "core/session/session.h"
+#include "core/session/folder_start.h"
 #include "core/train/model_import.h"
 
 namespace comera {
 
+inline constexpr const char* kFolderSource = "hf:";
 // FOLDER of "hf:FOLDER"; nullopt: `name` is another config.
 std::optional<std::string> folder_named(const std::string& name);
 

@@ -89,7 +89,7 @@ ModelFile look_at_model(const std::string& path, const std::string& store) {
   if (!carried.config)
     throw Error(ErrorCode::storage, path + " holds weights of another program", "it does not say which model they are of",
                 "comera import FILE --config CONFIG imports such weights as a run");
-  ModelFile model{carried.checkpoint, carried.config->name, carried.step, "", false};
+  ModelFile model{is_model_folder(path), carried.checkpoint, carried.config->name, carried.step, "", false};
   std::error_code error;
   if (!carried.checkpoint || store.empty() || !fs::exists(store, error)) return model;
   try {

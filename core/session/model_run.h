@@ -10,6 +10,7 @@
 namespace comera {
 
 struct ModelFile {
+  bool folder = false;      // of the transformers library
   bool checkpoint = false;  // the whole state of a run at a step; else parameters alone, as they are exported
   std::string name;         // of the run that wrote it
   int64_t step = 0;         // of a checkpoint

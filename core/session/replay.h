@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/rising.h"
+#include "core/session/folder_start.h"
 #include "core/session/run_rows.h"
 #include "core/session/run_source.h"
 
@@ -25,6 +26,7 @@ class Replay final : public RunSource {
   ~Replay() override;
 
   const RunRow& row() const { return row_; }
+  const FolderStart& folder() const { return folder_; }                           // that its first weights are from
   const Rising<int64_t>& steps() const { return steps_; }                         // with metrics; may be empty
   const std::vector<EventRow>& events() const { return events_; }                 // by seq
   const std::vector<CheckpointRow>& checkpoints() const { return checkpoints_; }  // by step; their files may be gone
@@ -84,6 +86,7 @@ class Replay final : public RunSource {
 
   RunReader reader_;
   RunRow row_;
+  FolderStart folder_;
   RunConfig config_;
   std::string config_problem_;
   std::unique_ptr<Device> device_;

@@ -36,6 +36,7 @@ class Runner {
   void begin_fork();
   std::optional<int64_t> processes() const;  // for events; null: one
   std::optional<std::string> link() const;   // the same
+  StartEvent event_of_folder() const;
   StartEvent first_event(const std::string& parent, int64_t fork_step) const;
   RunStart record_of(const RunConfig& config, const std::string& parent, int64_t fork_step) const;
   std::string set_aside(int64_t from);

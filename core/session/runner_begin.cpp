@@ -116,6 +116,7 @@ void Runner::check_room_to_begin(const std::string& parent, int64_t fork_step) {
     try {
       begin_record(parent, fork_step);
       recorder_.mute(false);
+      if (!start_.folder.path.empty()) recorder_.tell(0, event_of_folder());
       for (const ScheduledChange& change : given_changes(fork_step + 1)) enter_in_log(change);
     } catch (const std::exception&) {  // what is wrong with the store is not why the run ends
     }
@@ -167,7 +168,6 @@ void Runner::begin_new() {
 void Runner::begin_with_folder() {
   snapshot_.message = "reading the weights of " + start_.folder.path;
   publish(false);
-  const std::string path = fs::absolute(start_.folder.path).lexically_normal().string();
   const std::string beside = start_.store.empty() ? (fs::temp_directory_path() / "comera").string() : start_.store;
   const std::string first = beside + ".weights-" + random_text(8) + ".safetensors";
   const RemoveLater remove_first(first);
@@ -185,17 +185,24 @@ void Runner::begin_with_folder() {
   recorder_.mute(false);
   begin_record("", 0);
   keeps_start_ = true;
-  recorder_.tell(0, StartEvent{.program = version_stored(),
-                               .device = device_->name(),
-                               .blas = device_->blas(),
-                               .held = held_ranks(trainer_->engine().params()),
-                               .imported = path,
-                               .processes = processes(),
-                               .link = link()});
+  recorder_.tell(0, event_of_folder());
   if (recorder_.writer()) recorder_.writer()->flush();
   trainer_->report_all();
   checkpoint("start");
   make_changes();
+}
+
+StartEvent Runner::event_of_folder() const {
+  const FolderStart& from = start_.folder;
+  return {.program = version_stored(),
+          .device = device_->name(),
+          .blas = device_->blas(),
+          .held = held_ranks(trainer_->engine().params()),
+          .imported = fs::absolute(from.path).lexically_normal().string(),
+          .most_error = from.most_error < 0 ? std::optional<double>() : from.most_error,
+          .gradient_batches = from.gradient_batches > 0 ? std::optional(from.gradient_batches) : std::nullopt,
+          .processes = processes(),
+          .link = link()};
 }
 
 void Runner::use_run(const std::string& id, bool stored) {

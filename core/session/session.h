@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/session/command.h"
+#include "core/session/folder_start.h"
 #include "core/session/run_source.h"
 #include "core/session/stored_run.h"
 
@@ -18,17 +19,6 @@ namespace comera {
 
 class Communicator;
 class Device;
-struct FolderWeights;
-
-// The folder of the transformers library whose weights a new run begins with.
-struct FolderStart {
-  std::string path;
-  // How matrices become tensor trains, as in TrainFit; most_error below 0: at the config's ranks.
-  double most_error = -1;
-  int64_t gradient_batches = 0;
-  // Read already, with the config of the run; null: the session reads them.
-  std::shared_ptr<const FolderWeights> weights = {};
-};
 
 // What to train, and from where.
 struct SessionStart {

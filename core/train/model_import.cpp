@@ -99,9 +99,12 @@ RunConfig config_of_folder(const std::string& path, const std::string& task) {
 
 bool brings_no_head(const std::string& path, const RunConfig& config) { return needs_new_head(HuggingFaceFolder(path), config.model); }
 
+std::vector<std::string> check_folder(const std::string& path, const RunConfig& config) {
+  return read_folder(HuggingFaceFolder(path), config.model, {});
+}
+
 FolderWeights read_weights(const std::string& path, RunConfig& config, const TrainFit& fit) {
-  const HuggingFaceFolder folder(path);
-  FolderWeights weights{.path = path, .fresh = read_folder(folder, config.model, {})};
+  FolderWeights weights{.path = path, .fresh = check_folder(path, config)};
   if (config.trains().empty()) return weights;
   const std::unique_ptr<Device> device = open_device("cpu");
   const Engine engine(with_small_batch(config), *device);
@@ -113,7 +116,7 @@ FolderWeights read_weights(const std::string& path, RunConfig& config, const Tra
     if (fit.gradient_batches > 0 && is_matrix(*layer)) weighted.insert(name);
   std::map<std::string, GradientMoments> moments;
   if (!weighted.empty()) moments = matrix_moments(path, config, weighted, fit.data, fit.gradient_batches);
-  read_folder(folder, config.model, [&](const std::string& name, const std::vector<double>& values) {
+  read_folder(HuggingFaceFolder(path), config.model, [&](const std::string& name, const std::vector<double>& values) {
     const auto found = layers.find(name);
     if (found == layers.end()) return;
     const RankLayer& layer = *found->second;

@@ -26,10 +26,14 @@ bool brings_no_head(const std::string& path, const RunConfig& config);
 struct Compressed {
   std::string layer;
   int64_t dense = 0, entries = 0;
-  double error = 0;                          // relative, of all entries together
+  double error = 0;                           // relative, of all entries together
   std::optional<double> weighted_error = {};  // by gradients, where these chose the train (TrainByGradients)
-  std::vector<int64_t> ranks;                // of its bonds
+  std::vector<int64_t> ranks;                 // of its bonds
 };
+
+// Throws Error(not_found | storage | config) where the folder's tensors are not those of the config's model as dense matrices. Reads names
+// and shapes alone. Returns the parameters of a new head, which begin as drawn.
+std::vector<std::string> check_folder(const std::string& folder, const RunConfig& config);
 
 // The weights of a folder in the form that a run holds matrices in.
 struct FolderWeights {
