@@ -101,6 +101,8 @@ def pages(runs):
     for name, settings in FORMS.items():
         found[f"new-{name}"] = ["--layout", "new", *words(settings)]
         found[f"new-{name}-whole"] = ["--layout", "new", *words(settings), *WHOLE]
+    found["new-folder"] = ["--layout", "new", *words(["method.weights=tt", "train.batch=8"]), *do("run.fit_folder"),
+                           "--open", f"hf:{ROOT / 'tests' / 'golden_models' / 'llama_bf16'}"]
     found["new-sweep"] = ["--layout", "new", *words(SWEEP), *do("form.sweep", "sweep.vary_changed")]
     for name in ("new-sweep", "replay-fork", "live-controls", "dialog-help.keys", "dialog-file.settings"):
         found[f"{name}-whole"] = [*found[name], *WHOLE]

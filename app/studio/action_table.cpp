@@ -101,6 +101,17 @@ void add_ways_on(const UiState& ui, std::vector<Action>& all) {
   add("run.evaluate", "Evaluate ...", evaluate_shown, no_evaluation(ui), "Loss and scores of a checkpoint on data of your choice.");
 }
 
+void add_folder(const UiState& ui, std::vector<Action>& all) {
+  const bool there = ui.layout == "new" && folder_of(ui.form) && has_trains(ui.form);
+  const char* why = there ? no_fit(ui.form) : "Only in the form of a run of tensor trains from a model folder";
+  all.push_back({.id = "run.fit_folder",
+                 .menu = Menu::run,
+                 .title = "Compute the folder's tensor trains",
+                 .act = fit_folder,
+                 .why_not = why ? why : "",
+                 .about = "Size and error of each matrix of the folder as a tensor train."});
+}
+
 void add_sweep(const UiState& ui, std::vector<Action>& all) {
   const auto add = [&](Action action) {
     action.menu = Menu::run;
@@ -145,6 +156,7 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
        .scope = KeyScope::form});
   const char* no_stop = !trains_queue(ui, kDuelNoun) ? "No duel is training" : ui.queue->stopping ? "The duel is stopping" : "";
   add({.id = "duel.stop", .title = "Stop the duel with checkpoint", .act = stop_queue, .why_not = no_stop});
+  add_folder(ui, all);
   add_sweep(ui, all);
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
   const bool trains = run || ui.training();

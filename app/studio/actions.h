@@ -11,7 +11,7 @@ namespace comera::studio {
 // Starts a preset or a config file. On an error: a toast and false.
 bool start_preset(UiState& ui, const std::string& name);
 // Starts a run with exactly this config. `processes`: of this machine, that train it together.
-bool start_config(UiState& ui, const RunConfig& config, std::vector<std::string> sets = {}, int processes = 1);
+bool start_config(UiState& ui, const RunConfig& config, FolderStart folder = {}, std::vector<std::string> sets = {}, int processes = 1);
 // Starts exactly this. `behind`: the page and the stored run that is shown stay.
 bool start_run(UiState& ui, SessionStart session, bool behind);
 // Why the open database is read-only, so that it takes no new runs or changes; "" = writable, as far as known.

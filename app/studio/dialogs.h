@@ -25,7 +25,7 @@ struct UiState;
 
 enum class Dialog { none, palette, keys, browser, settings, about, edit_runs, purge_runs, run_to, no_device, salvage, layouts, evaluate };
 
-enum class BrowseFor { store, config, data, evaluation };  // evaluation: data for the dialog `evaluate`
+enum class BrowseFor { store, config, model, data, evaluation };  // evaluation: data for the dialog `evaluate`
 
 struct FolderRow {
   std::string name;

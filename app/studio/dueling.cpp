@@ -30,17 +30,17 @@ std::vector<QueuedRun> runs_of(const std::vector<DuelMethod>& methods) {
 }
 
 // Reads the data and the store. `data`: fingerprint of the training data; "" = not known yet.
-QueueState look_at_duel(const std::string& store, const std::vector<DuelMethod>& methods, std::string& data) {
+QueueState look_at_duel(const std::string& store, const std::vector<DuelMethod>& methods, const std::string& folder, std::string& data) {
   QueueState state{.runs = runs_of(methods), .compare = {}, .problem = {}};
   if (data.empty() && !state.runs.empty()) data = open_run_data(state.runs.front().config).train->info().fingerprint;
   if (!std::filesystem::exists(store)) return state;
-  const DuelRuns stored(RunReader(store), data);
+  const DuelRuns stored(RunReader(store), data, folder);
   for (QueuedRun& run : state.runs)
     if (const RunRow* row = stored.find(run.config)) {
       run.stored = row->id;
       run.over = is_over(*row);
     }
-  state.compare = runs_to_compare(duel_rows(store, methods, data), kMostCompared);
+  state.compare = runs_to_compare(duel_rows(store, methods, data, folder), kMostCompared);
   return state;
 }
 
@@ -68,8 +68,11 @@ std::string no_duel(const UiState& ui) {
 void start_duel(UiState& ui) {
   if (!no_duel(ui).empty()) return;
   const std::vector<DuelMethod> methods = ui.form.duel.methods();
-  QueueOrder order{.noun = kDuelNoun, .store = ui.store_path, .tags = {kDuelTag}, .runs = runs_of(methods)};
-  order.look = [store = ui.store_path, methods, data = std::make_shared<std::string>()] { return look_at_duel(store, methods, *data); };
+  const std::string folder = folder_of(ui.form).value_or("");
+  QueueOrder order{.noun = kDuelNoun, .store = ui.store_path, .tags = {kDuelTag}, .folder = folder, .runs = runs_of(methods)};
+  order.look = [store = ui.store_path, methods, folder, data = std::make_shared<std::string>()] {
+    return look_at_duel(store, methods, folder, *data);
+  };
   order.compare = [](UiState& state) {
     state.compare.tab = "pareto";
     state.compare.pareto_cost = ParetoCost::peak;  // what a duel is about

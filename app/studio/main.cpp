@@ -24,6 +24,7 @@
 #include "app/studio/window.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
+#include "core/session/folder_run.h"
 #include "core/session/version.h"
 #include "core/store/process.h"
 
@@ -40,7 +41,7 @@ struct Arguments {
   bool demo = false, smoke_test = false, probe = false;
   double grace = 30;
   std::string store, screenshot, layout, panel, export_to, tab, items, size, theme, frame_times;
-  std::vector<std::string> runs, compare;
+  std::vector<std::string> files, runs, compare;
   int64_t step = -1;
   float scale = 0;
   std::vector<std::string> sets, actions;
@@ -95,6 +96,11 @@ int smoke_test(Window& window, UiState& ui) {
 
 // Opens the runs and pages that the arguments name, instead of those of the last session.
 void open_named(UiState& ui, const Arguments& arguments) {
+  for (const std::string& file : arguments.files)
+    if (const std::optional<std::string> folder = folder_named(file))
+      open_form_from_folder(ui, *folder);
+    else
+      ui.dialogs.dropped.push_back(std::filesystem::absolute(file).string());
   if (arguments.names_a_run()) forget_shown(ui);
   choose_layout(ui, arguments.layout);
   if (!arguments.compares()) {
@@ -281,9 +287,12 @@ std::shared_ptr<LogFile> log_of_window() try {
 
 int run(int argc, char** argv, std::shared_ptr<LogFile>& log) {
   Arguments arguments;
-  CLI::App app{"The window of CoMERA Studio.\n\nExamples:\n  comera-studio\n  comera-studio --demo"};
+  CLI::App app{"The window of CoMERA Studio.\n\nExamples:\n  comera-studio\n  comera-studio --demo\n  comera-studio reviews.csv"};
   app.name("comera-studio");
   app.set_version_flag("--version", version_text("comera-studio") + ", Dear ImGui " + IMGUI_VERSION);
+  app.add_option(
+      "file,--open", arguments.files,
+      "opened as if dropped onto the window: a database, config, data set, model or curves; hf:FOLDER: a new run from that folder");
   app.add_flag("--demo", arguments.demo, "start the demo at once");
   app.add_option("--store", arguments.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
   app.add_option("--set", arguments.sets, "path=value of a setting, for every run that this window starts")->take_all();

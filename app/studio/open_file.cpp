@@ -11,6 +11,7 @@
 #include "app/studio/runs/run_fields.h"
 #include "app/studio/ui_state.h"
 #include "core/base/error.h"
+#include "core/session/folder_run.h"
 
 namespace comera::studio {
 namespace {
@@ -97,6 +98,10 @@ void tell_imported(UiState& ui, const OpenAnswer& answer) {
 void tell_model(UiState& ui, const OpenAnswer& answer) {
   const ModelFile& model = answer.model;
   const std::string& path = answer.question.path;
+  if (model.folder)
+    return offer(ui, Level::info, name_of(path) + " is a model of the transformers library.",
+                 {{"New run from it", [path](UiState& state) { open_form_from_folder(state, path); }},
+                  {"Import as a run", [path](UiState& state) { import_next(state, path, ImportAs::model); }}});
   const int64_t step = model.step;
   const std::string what = model.checkpoint ? " is a checkpoint of " + model.name + " at step " + thousands(static_cast<double>(step))
                                             : " is an exported model of " + model.name;
@@ -115,21 +120,41 @@ void tell_model(UiState& ui, const OpenAnswer& answer) {
   offer(ui, Level::info, name_of(path) + what + ".", std::move(offers));
 }
 
-bool is_preset(const NewRun& form) {
-  return !form.fork && std::find(form.presets.begin(), form.presets.end(), form.source) != form.presets.end();
+// Not a config of the user.
+bool is_shipped(const NewRun& form) {
+  return !form.fork && (folder_of(form) || std::find(form.presets.begin(), form.presets.end(), form.source) != form.presets.end());
+}
+
+// Whether the model reads such data. The one of a folder gets the head for them: of a classifier where they have labels.
+bool suits(const NewRun& form, RunConfig& config, const DataSuit& suit) {
+  std::vector<std::string> tasks = {config.model.task};
+  if (folder_of(form) && suit.info.classes > 0) tasks.insert(tasks.begin(), "classification");
+  if (folder_of(form) && suit.info.classes == 0) tasks.insert(tasks.end(), {"masked", "language"});
+  for (const std::string& task : tasks) {
+    RunConfig other = config;
+    other.model.task = task;
+    if (!takes(other, suit) || (task != config.model.task && !config_problems(other).empty())) continue;
+    config = other;
+    return true;
+  }
+  return false;
 }
 
 // With the preset that suits the data, where that of the form takes other ones; a config or a fork that the form has stays.
 void fill_form(UiState& ui, const OpenAnswer& answer) {
   const NewRun& form = ui.form;
-  const bool suits = form.ready && takes(form.config, answer.suit);
-  const bool switches = !suits && (!form.ready || is_preset(form));
+  RunConfig config = form.config;
+  const bool stays = form.ready && (suits(form, config, answer.suit) || !is_shipped(form));
+  const bool switches = !stays;
   open_form(ui, switches ? answer.suit.preset : "");
   ui.dialogs.data_for_form = answer.question.path;
   ui.dialogs.suit_for_form = answer.suit;
   if (!switches) ui.dialogs.suit_for_form.more.clear();
   if (!answer.problem.empty()) toast(ui, Level::warning, answer.problem);
 }
+
+// Settings of a model that the weights of a folder fix: "model.encoder.positions", but not "model.length".
+bool is_of_weights(const std::string& path) { return path.starts_with("model.") && path.find('.', 6) != std::string::npos; }
 
 void tick_form_data(UiState& ui) {
   std::string& path = ui.dialogs.data_for_form;
@@ -141,17 +166,20 @@ void tick_form_data(UiState& ui) {
   std::vector<Problem> problems;
   config.data.set = data;
   config.data.text_column.clear(), config.data.second_column.clear(), config.data.label_column.clear();
-  const bool suits = takes(config, suit);
-  std::vector<std::string> sets = suits ? sets_for(suit, config) : std::vector<std::string>();
-  if (suits) sets.insert(sets.end(), suit.more.begin(), suit.more.end());
+  const bool fits = suits(ui.form, config, suit);
+  std::vector<std::string> sets = fits ? sets_for(suit, config) : std::vector<std::string>();
+  if (fits) sets.insert(sets.end(), suit.more.begin(), suit.more.end());
+  const bool folder = folder_of(ui.form).has_value();
   const auto put = [&](const std::vector<std::string>& all) {
     for (const std::string& set : all) {
       const size_t equals = set.find('=');
+      if (folder && is_of_weights(set.substr(0, equals))) continue;
       fields_set(fields_of(config), set.substr(0, equals), set.substr(equals + 1), problems);
     }
   };
   put(sets);
-  if (suits && is_preset(ui.form)) put(sizes_for(config, suit.trained_on, ui.form.changed));
+  if (fits && is_shipped(ui.form)) put(sizes_for(config, suit.trained_on, ui.form.changed));
+  if (folder) config.model.length = std::min(config.model.length, ui.form.base.model.length);  // it has no positions for more
   ui.form.config = config;
   form_changed(ui, "data.set");
   jump_to(ui.form, "data.set");
@@ -167,6 +195,9 @@ void open_as(UiState& ui, const OpenAnswer& answer) {
   if (!answer.question.by_content && answer.question.as == BrowseFor::store && answer.kind != FileKind::store)
     return refuse(name + " is not a database of runs. The first stored run creates one");
   if (!answer.problem.empty()) return refuse(answer.problem);
+  if (!answer.question.by_content && answer.question.as == BrowseFor::model)
+    return answer.model.folder ? open_form_from_folder(ui, path)
+                               : refuse(name + " has no config.json, which a folder of the transformers library has");
   if (answer.question.import_as != ImportAs::none) return tell_imported(ui, answer);
   switch (answer.kind) {
     case FileKind::store:

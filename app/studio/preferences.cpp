@@ -82,7 +82,7 @@ void keep_places(auto& io, auto& ui) {
     of.number("png_scale", ui.exports.png_scale, 1, 4);
   });
   io.group("folders", [&](auto& of) {
-    static constexpr const char* kNames[] = {"store", "config", "data"};
+    static constexpr const char* kNames[] = {"store", "config", "model", "data"};
     for (size_t i = 0; i < std::size(kNames); ++i) of.text(kNames[i], ui.last_folders[i]);
   });
   io.group("window", [&](auto& of) {

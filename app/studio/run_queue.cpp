@@ -73,6 +73,7 @@ void train_next(UiState& ui) {
   SessionStart session;
   session.store = queue.order.store;
   session.config = run.config;
+  session.folder.path = queue.order.folder;
   session.tags = queue.order.tags;
   if (!start_run(ui, std::move(session), behind)) return stopped(ui, Level::warning);
   queue.live = ui.live.get();

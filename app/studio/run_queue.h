@@ -32,6 +32,7 @@ struct QueueOrder {
   std::string noun;                          // "duel": in texts, and the id of its toast
   std::string store;                         // database of its runs
   std::vector<std::string> tags;             // of its runs
+  std::string folder = {};                   // of the transformers library, whose weights each run begins with; "": they are drawn
   std::vector<QueuedRun> runs;               // all of them; `look` says which are there already
   std::function<QueueState()> look = {};     // called on a thread; may throw
   void (*compare)(UiState& ui) = nullptr;    // after the comparison of its runs was opened; may be null

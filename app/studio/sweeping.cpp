@@ -90,6 +90,7 @@ std::string no_sweep_file(const UiState& ui) {
   const FormSweep& sweep = form.sweep;
   if (ui.layout != "new" || !sweep.shown) return "Only in the form of a new run, with its sweep shown";
   if (form.fork) return "A fork continues one run";
+  if (folder_of(form)) return "The runs of a sweep begin with drawn weights, not with those of a folder";
   if (sweep.varied.empty() && sweep.seeds.list.values.size() < 2) return "Tick a setting to vary, or give several seeds";
   if (const std::string problem = sweep.problem(); !problem.empty()) return problem;
   if (!form.ready || !is_planned(form)) return "The plan is still being made";

@@ -265,11 +265,11 @@ struct UiState {
   Compare compare;
   NewRun form;
   Dialogs dialogs;
-  std::array<std::string, 3> last_folders;  // last folder per BrowseFor; "" = none yet
+  std::array<std::string, 4> last_folders;  // last folder per BrowseFor; "" = none yet
   NoRoom no_room;
   std::unique_ptr<Reproducing> reproducing;  // null: no reproduction
   EvaluateView evaluate;
-  bool find = false;                         // move the keyboard to the search field of the active panel or page
+  bool find = false;  // move the keyboard to the search field of the active panel or page
   DesktopTheme desktop_theme;
   std::string renderer;  // name of the OpenGL renderer; "" without a display
   MenuKey menu_key;

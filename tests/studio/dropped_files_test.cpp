@@ -351,8 +351,8 @@ TEST_F(DroppedFiles, AnExportedModelIsTrainedOn) {
 TEST_F(DroppedFiles, AModelFolderIsTrainedOn) {
   open(folder_.store());
   drop({COMERA_SOURCE_DIR "/tests/golden_models/gpt2"});
-  ASSERT_TRUE(told("gpt2 is an exported model of gpt2"));
-  take("exported model", "Train from it");
+  ASSERT_TRUE(told("gpt2 is a model of the transformers library"));
+  take("transformers library", "Import as a run");
   ASSERT_TRUE(stage_.until([&] { return !stage_.started.fork_run.empty() || ui().form.fork; }));
   EXPECT_EQ(RunReader(folder_.store()).runs().front().name, "gpt2");
 }

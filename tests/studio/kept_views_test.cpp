@@ -252,7 +252,7 @@ TEST_F(KeptViews, PlacesOfFilesAreKept) {
   EXPECT_EQ(later.exports.folder, folder_.path());
   EXPECT_TRUE(later.exports.png);
   EXPECT_EQ(later.exports.png_scale, 3);
-  EXPECT_EQ(later.last_folders, (std::array<std::string, 3>{folder_.path(), folder_.file("inner"), ""}));
+  EXPECT_EQ(later.last_folders, (std::array<std::string, 4>{folder_.path(), folder_.file("inner"), "", ""}));
   ui().exports.folder = exports_folder({});
   UiState usual;
   restart(usual);
@@ -260,13 +260,13 @@ TEST_F(KeptViews, PlacesOfFilesAreKept) {
 }
 
 TEST_F(KeptViews, AFolderThatIsGoneIsNotChosenIn) {
-  ui().last_folders = {"", folder_.path(), ""};
+  ui().last_folders = {"", folder_.path(), "", ""};
   browse_inside(ui(), BrowseFor::config);
   ASSERT_TRUE(stage_.until([&] { return ui().dialogs.folders->latest() != nullptr; }));
   stage_.frames(3);
   EXPECT_EQ(ui().dialogs.folder, folder_.path());
   close_dialog(ui());
-  ui().last_folders = {"", folder_.file("gone"), ""};
+  ui().last_folders = {"", folder_.file("gone"), "", ""};
   browse_inside(ui(), BrowseFor::config);
   EXPECT_TRUE(stage_.until([&] { return ui().dialogs.folder != folder_.file("gone"); })) << "the usual one";
 }

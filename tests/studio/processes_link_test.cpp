@@ -36,7 +36,7 @@ struct ProcessesStage : Stage {
 TEST(Processes, OneThatIsKilledEndsTheRunAndNotTheWindow) {
   if (kSanitized || !no_processes().empty()) GTEST_SKIP() << no_processes();
   ProcessesStage stage;
-  ASSERT_TRUE(start_config(stage.ui, load_config("demo", stage.ui.sets), {}, 2));
+  ASSERT_TRUE(start_config(stage.ui, load_config("demo", stage.ui.sets), {}, {}, 2));
   const RunView& view = stage.ui.live->view();
   ASSERT_TRUE(stage.until([&] { return view.snapshot->last_checkpoint_step > 0 || view.ended(); }));
   ASSERT_FALSE(view.ended()) << view.snapshot->message << ": " << view.snapshot->error_why;

@@ -42,6 +42,8 @@ const char* hint_of(BrowseFor what) {
       return "A database of runs, for example runs.db";
     case BrowseFor::config:
       return "A config file (JSON), as written by `comera config init` or copied from the form";
+    case BrowseFor::model:
+      return "A folder of the transformers library: config.json with model.safetensors, or with its shards";
     case BrowseFor::data:
     case BrowseFor::evaluation:
       return "A data file (CSV, TSV, JSONL, Parquet, text, IDX, Criteo), or a folder: with train and dev files, pictures by class, or "
@@ -88,6 +90,7 @@ void open_browser(UiState& ui, BrowseFor what, Choose choose) {
   close_dialog(ui);
   const char* title = what == BrowseFor::store    ? "Open database"
                       : what == BrowseFor::config ? "Open config"
+                      : what == BrowseFor::model  ? "Folder with config.json and model.safetensors"
                       : choose == Choose::folder  ? "Folder with train and dev files, pictures by class, or texts"
                                                   : "Data file (CSV, TSV, JSONL, Parquet, text, IDX, Criteo)";
   state.desktop = std::make_unique<DesktopDialog>(program, title, first_folder(ui, what), choose);

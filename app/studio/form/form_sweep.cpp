@@ -125,7 +125,7 @@ int64_t FormSweep::runs_over() const {
   return std::count_if(trained.runs.begin(), trained.runs.end(), [](const QueuedRun& run) { return run.over; });
 }
 
-bool shows_sweep(const NewRun& form) { return form.sweep.shown && !form.fork; }
+bool shows_sweep(const NewRun& form) { return form.sweep.shown && !form.fork && !folder_of(form); }
 
 bool is_planned(const NewRun& form) {
   const FormSweep& sweep = form.sweep;

@@ -17,6 +17,7 @@
 #include "core/config/suggest.h"
 #include "core/data/datasets.h"
 #include "core/ops/device.h"
+#include "core/session/folder_run.h"
 #include "core/session/stored_run.h"
 #include "core/session/with_others.h"
 #include "core/train/batch_fit.h"
@@ -42,8 +43,12 @@ ConfigAnswer read_config(const ConfigQuestion& question) {
     }
     answer.devices = {"auto", "cpu"};
     for (size_t i = 0; i < cuda_status().devices.size(); ++i) answer.devices.push_back("cuda:" + std::to_string(i));
-    answer.base = question.fork ? question.fork->config : load_config(question.source, {});
-    answer.config = question.fork ? answer.base : load_config(question.source, question.sets);
+    const std::optional<std::string> folder = folder_named(question.source);
+    const auto load = [&](const std::vector<std::string>& sets) {
+      return folder ? folder_config(*folder, sets) : load_config(question.source, sets);
+    };
+    answer.base = question.fork ? question.fork->config : load({});
+    answer.config = question.fork ? answer.base : load(question.sets);
     if (int64_t& steps = answer.config.train.steps; question.fork && steps > 0 && steps <= question.fork->step)
       steps = question.fork->step + half_of_steps(question.fork->step);  // else it would have none to train
   } catch (const Error& error) {
@@ -108,6 +113,11 @@ Outlook look_ahead(const OutlookQuestion& question) {
   // The CPU is always available, and opening it would start its threads.
   if (config.train.device != "auto" && config.train.device != "cpu") try_at("train.device", [&] { open_device(config.train.device); });
   if (!config_problems(config).empty()) return outlook;  // these problems are shown at their fields
+  if (!question.folder.empty())
+    try_at("model", [&] {
+      for (const std::string& name : check_folder(question.folder, config))
+        outlook.new_head += (outlook.new_head.empty() ? "" : ", ") + name;
+    });
   std::optional<PlannedProcesses> others;
   if (question.processes > 1) {
     others.emplace(question.processes);
@@ -115,7 +125,8 @@ Outlook look_ahead(const OutlookQuestion& question) {
     try_at("train.batch", [&] { share_batches(config, *others); });
     if (outlook.problems.size() > before) return outlook;
   }
-  try_at("model", [&] { outlook.forecast = std::make_shared<const Forecast>(make_forecast(config, {}, others ? &*others : nullptr)); });
+  try_at("model",
+         [&] { outlook.forecast = std::make_shared<const Forecast>(make_forecast(config, question.ranks, others ? &*others : nullptr)); });
   if (!outlook.forecast) return outlook;
   const int64_t available = outlook.forecast->available / question.processes;
   try_at("train.batch", [&] { check_fits(outlook.forecast->memory, available); });
@@ -169,7 +180,8 @@ void start_fork(UiState& ui) {
 // Asks for the outlook of the current config.
 void look_at(NewRun& form) {
   form.looking = true;
-  form.outlook_number = form.planner->ask({form.config, form.fork ? 1 : form.processes});
+  const LiveRanks ranks = is_fitted(form) ? form.fit.answer->weights->ranks : LiveRanks();
+  form.outlook_number = form.planner->ask({form.config, form.fork ? 1 : form.processes, folder_of(form).value_or(""), ranks});
 }
 
 void read_data(NewRun& form) {
@@ -208,6 +220,10 @@ void open_form(UiState& ui, const std::string& source) {
   open_source(ui, as_left ? ui.form.source : source, as_left ? ui.form.fork : nullptr);
 }
 
+void open_form_from_folder(UiState& ui, const std::string& folder) {
+  open_form(ui, kFolderSource + std::filesystem::absolute(std::filesystem::path(folder) / "").lexically_normal().parent_path().string());
+}
+
 void open_form_fork(UiState& ui, const RunView& of, int64_t step) {
   auto fork = std::make_shared<ForkOf>(ForkOf{of.snapshot->run, of.snapshot->name, of.store, step, of.config_at(step)});
   fork->config.name = fork->name + "-fork";
@@ -240,12 +256,14 @@ void tick_form(UiState& ui) {
     if (newest || outlook->answer.forecast) form.forecast = outlook->answer.forecast;
     if (newest) form.outlook_problems = outlook->answer.problems;
     if (newest) form.misfit = outlook->answer.misfit;
+    if (newest) form.new_head = outlook->answer.new_head;
     form.looking = !newest;
     if (newest) guess_pace(ui);
   }
   tick_methods(ui);
   tick_duel_plan(ui);
   tick_form_sweep(ui);
+  tick_folder_fit(ui);
   if (const auto measured = form.meter->latest(); measured && form.measuring && measured->number == form.meter_number) {
     form.measuring = false;
     form.measure_problem = measured->answer.problem;
@@ -276,7 +294,7 @@ void tick_form(UiState& ui) {
     else if (form.fork)
       start_fork(ui);
     else
-      start_config(ui, form.config, caps_of(form), form.processes);
+      start_config(ui, form.config, folder_start(form), caps_of(form), form.processes);
   }
 }
 
@@ -328,8 +346,9 @@ const DataFacts* NewRun::columns() const {
 
 bool NewRun::all_looked() const {
   const auto pace_there = pacer ? pacer->latest() : nullptr;
-  return ready && !looking && (!methods.shown || (methods.done() && duel.done())) && (!shows_sweep(*this) || is_known(*this)) &&
-         (data_wanted.set.empty() || facts()) && pace_there && pace_there->number == pace_number;
+  return ready && !looking && fit.number == 0 && (!methods.shown || (methods.done() && duel.done())) &&
+         (!shows_sweep(*this) || is_known(*this)) && (data_wanted.set.empty() || facts()) && pace_there &&
+         pace_there->number == pace_number;
 }
 
 void measure_form(UiState& ui) {
@@ -426,6 +445,9 @@ std::string form_command(const NewRun& form, const std::string& store) {
       form.processes > 1 && !form.fork ? "mpirun -n " + std::to_string(form.processes) + " --bind-to none comera" : "comera";
   if (!store.empty() && store != paths::runs_database()) command += " --store " + shell_word(store);
   command += form.fork ? " fork " + form.fork->run + " --at-step " + std::to_string(form.fork->step) : " train " + shell_word(form.source);
+  const FolderStart folder = folder_start(form);
+  if (folder.most_error >= 0) command += " --tt-error " + csv_number(folder.most_error);
+  if (folder.gradient_batches > 0) command += " --tt-gradients " + std::to_string(folder.gradient_batches);
   // If the optimizer is changed, eps is passed even if it equals the preset's: without it the optimizer's own default would apply.
   const bool names_eps = form.is_changed("method.optimizer") || form.is_changed("method.galore.rule");
   for (const auto& [path, value] : field_values(form.config))

@@ -10,6 +10,7 @@
 #include "app/studio/background.h"
 #include "app/studio/form/data_facts.h"
 #include "app/studio/form/duel_plan.h"
+#include "app/studio/form/folder_fit.h"
 #include "app/studio/form/form_sweep.h"
 #include "app/studio/form/memory_fit.h"
 #include "app/studio/form/method_memory.h"
@@ -36,7 +37,7 @@ struct ForkOf {
 };
 
 struct ConfigQuestion {
-  std::string source;                  // preset, or path of a file
+  std::string source;                  // preset, path of a file, or hf:FOLDER
   std::vector<std::string> sets;       // path=value, applied on top
   std::shared_ptr<const ForkOf> fork;  // null: not a fork; else the source of the settings
 };
@@ -55,10 +56,13 @@ struct Outlook {
   std::shared_ptr<const Forecast> forecast;  // null: none, `problems` say why
   std::vector<Problem> problems;
   std::shared_ptr<const MemoryMisfit> misfit;  // null: the plan fits, or there is no forecast
+  std::string new_head;                        // parameters that a folder does not have
 };
 struct OutlookQuestion {
   RunConfig config;
-  int processes = 1;  // that share each batch
+  int processes = 1;        // that share each batch
+  std::string folder = {};  // whose weights the run begins with; "": they are drawn
+  LiveRanks ranks = {};     // of its tensor trains; {}: the config's
 };
 // The forecast is that of one process; so many must fit.
 Outlook look_ahead(const OutlookQuestion& question);
@@ -83,6 +87,8 @@ struct NewRun {
   MethodMemory methods;  // plans of all methods
   DuelPlan duel;         // of chosen methods
   FormSweep sweep;       // of chosen settings
+  FolderFit fit;         // of a model folder
+  std::string new_head;  // of the last config that was checked
 
   std::vector<DataFacts> known_data;                  // data sets that were read, including the last requested one
   std::map<std::string, std::vector<int64_t>> modes;  // by path: modes that are chosen automatically where the setting is empty
@@ -124,6 +130,8 @@ struct NewRun {
 
 // Opens the form with a preset or a file; "" = in its last state.
 void open_form(UiState& ui, const std::string& source = "");
+// The same with the weights of a folder of the transformers library.
+void open_form_from_folder(UiState& ui, const std::string& folder);
 // The same with exactly this config, shown as changes to the preset of the same name, else to the current source.
 void open_form_with(UiState& ui, const RunConfig& config);
 // The same for a fork of the run after `step`, with edited settings.

@@ -24,7 +24,7 @@ void right(const std::string& text, ImU32 color) {
 constexpr Purpose kOfLayers[] = {Purpose::tt_core, Purpose::rank_vector, Purpose::gradient, Purpose::optimizer};
 
 // Parameters alone, or with gradients and moments.
-MemoryByPurpose counted(const UiState& ui, const LayerMemory& layer) {
+MemoryByPurpose memory_of(const UiState& ui, const LayerMemory& layer) {
   MemoryByPurpose out = layer.bytes;
   if (ui.memory_counts == 0) out[Purpose::gradient] = out[Purpose::optimizer] = 0;
   return out;
@@ -57,7 +57,7 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
   double all = 0, dense = 0;
   ImGuiListClipper clipper;
   for (const LayerMemory& layer : memory.layers) {
-    all += static_cast<double>(counted(ui, layer).total());
+    all += static_cast<double>(memory_of(ui, layer).total());
     dense += counted_dense(ui, layer);
   }
   clipper.Begin(static_cast<int>(memory.layers.size()));
@@ -69,7 +69,7 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
       ImGui::TableNextColumn();
       const ImVec2 at = ImGui::GetCursorPos();
       if (ImGui::Selectable("##row", ui.selected_layer == layer.name, ImGuiSelectableFlags_SpanAllColumns)) ui.selected_layer = layer.name;
-      const auto all_of_it = static_cast<double>(counted(ui, layer).total());
+      const auto all_of_it = static_cast<double>(memory_of(ui, layer).total());
       copy_menu({{"Copy value", mebibytes(all_of_it)},
                  {"Copy line", layer.name + "\t" + exact_bytes(all_of_it) + "\tif dense " + exact_bytes(counted_dense(ui, layer))}});
       ImGui::SetCursorPos(at);
@@ -77,11 +77,11 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
       for (const Purpose purpose : kOfLayers) {
         if (!purposes) break;
         ImGui::TableNextColumn();
-        const int64_t bytes = counted(ui, layer)[purpose];
+        const int64_t bytes = memory_of(ui, layer)[purpose];
         right(bytes > 0 ? mebibytes(static_cast<double>(bytes)) : "-", theme().text);
       }
       ImGui::TableNextColumn();
-      right(mebibytes(static_cast<double>(counted(ui, layer).total())), theme().text);
+      right(mebibytes(static_cast<double>(memory_of(ui, layer).total())), theme().text);
       ImGui::TableNextColumn();
       right(mebibytes(counted_dense(ui, layer)), theme().dim);
       ImGui::PopID();
@@ -113,7 +113,7 @@ struct Area {
 };
 std::vector<Area> areas_of(const UiState& ui, const ModelMemory& memory) {
   std::vector<Area> areas;
-  for (const LayerMemory& layer : memory.layers) areas.push_back({layer.name, counted(ui, layer), true});
+  for (const LayerMemory& layer : memory.layers) areas.push_back({layer.name, memory_of(ui, layer), true});
   if (ui.memory_counts == 2)
     for (int i = 0; i < kPurposes; ++i) {
       MemoryByPurpose one;

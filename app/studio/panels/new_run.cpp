@@ -38,6 +38,8 @@ void choose_source(UiState& ui) {
     if (ImGui::Selectable(whole_label(name).c_str(), name == form.source)) open_form(ui, name);
   ImGui::Separator();
   if (ImGui::Selectable("Open a config file ...")) open_browser(ui, BrowseFor::config);
+  if (ImGui::Selectable("Open a model folder ...")) open_browser(ui, BrowseFor::model, Choose::folder);
+  name_item("source:model-folder");
   ImGui::EndCombo();
 }
 
@@ -403,7 +405,7 @@ void start_card(UiState& ui) {
     ImGui::SetClipboardText(form_command(form, ui.store_path).c_str());
     toast(ui, Level::good, "Command copied");
   }
-  draw_sweep_switch(ui);
+  if (!folder_of(form)) draw_sweep_switch(ui);
   end_card();
 }
 
@@ -431,6 +433,7 @@ void draw_new_run(UiState& ui) {
     draw_sweep_card(ui);
     draw_form_misfit(ui);
     if (form.listing) problem_list(ui);
+    draw_folder_card(ui);
     forecast_card(ui);
     draw_config_form(ui);
     ImGui::EndChild();
@@ -445,6 +448,7 @@ void draw_new_run(UiState& ui) {
     draw_sweep_card(ui);
     draw_form_misfit(ui);
     if (form.listing) problem_list(ui);
+    draw_folder_card(ui);
     forecast_card(ui);
     ImGui::EndChild();
   }

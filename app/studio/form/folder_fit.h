@@ -1,0 +1,60 @@
+// The form of a run that begins with the weights of a folder of the transformers library: how its matrices become tensor trains, and the
+// size and error of each, computed on a thread before the run starts.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/studio/background.h"
+#include "core/config/config.h"
+#include "core/session/folder_start.h"
+#include "core/train/model_import.h"
+
+namespace comera::studio {
+
+struct NewRun;
+struct UiState;
+
+enum class RanksFrom { settings, error, gradients };
+
+struct FitQuestion {
+  FolderStart from;
+  RunConfig config;
+};
+struct FitAnswer {
+  std::shared_ptr<const FolderWeights> weights;  // null: `problem` says why
+  RunConfig config;                              // with the ranks that were found
+  std::string problem, hint;
+};
+
+struct FolderFit {
+  RanksFrom ranks_from = RanksFrom::settings;
+  double most_error = 0.1;  // relative, of each matrix
+  int64_t batches = 64;     // whose gradients weight the errors
+
+  std::shared_ptr<const FitAnswer> answer;  // the newest; null: none
+  std::string of;                           // what the answer depends on, see is_fitted()
+  std::string asked;                        // the same of the question being answered
+  uint64_t number = 0;                      // of that question; 0 = none
+  std::unique_ptr<Background<FitQuestion, FitAnswer>> worker;
+};
+
+// The folder whose weights the run of the form begins with.
+std::optional<std::string> folder_of(const NewRun& form);
+// How the run begins, with the weights where is_fitted(); no path: they are drawn.
+FolderStart folder_start(const NewRun& form);
+bool has_trains(const NewRun& form);
+// Whether the sizes and errors are those of the current settings.
+bool is_fitted(const NewRun& form);
+// Why they cannot be computed; null: they can.
+const char* no_fit(const NewRun& form);
+// Computes them.
+void fit_folder(UiState& ui);
+// Takes the answer; ranks that follow from errors become settings. Called once a frame; never waits.
+void tick_folder_fit(UiState& ui);
+
+// The card of the form.
+void draw_folder_card(UiState& ui);
+
+}  // namespace comera::studio

@@ -1,0 +1,219 @@
+// The form of a run that begins with the weights of a folder of the transformers library: its settings, data for another head, the errors
+// of its tensor trains, and what is started.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/studio/sweeping.h"
+#include "core/records/events.h"
+#include "core/session/folder_run.h"
+#include "core/session/stored_run.h"
+#include "tests/studio/form_window.h"
+
+namespace comera::studio {
+namespace {
+namespace fs = std::filesystem;
+
+class FolderForm : public FormWindow {
+ protected:
+  // A copy of a golden model with a vocabulary that knows the words below.
+  std::string folder(const std::string& name) {
+    const fs::path copy = folder_ / name;
+    fs::create_directories(copy);
+    for (const char* file : {"config.json", "model.safetensors"})
+      fs::copy_file(fs::path(COMERA_SOURCE_DIR "/tests/golden_models") / name / file, copy / file, fs::copy_options::overwrite_existing);
+    std::ifstream config_file(copy / "config.json");
+    const auto tokens = Json::parse(config_file).at("vocab_size").get<int>();
+    std::ofstream vocab(copy / "vocab.txt");
+    for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "is", "good", "bad", "dog"}) vocab << token << '\n';
+    for (int i = 10; i < tokens; ++i) vocab << "[unused" << i << "]\n";
+    return copy.string();
+  }
+  std::string moods() {
+    const std::string path = (folder_ / "moods.csv").string();
+    std::ofstream rows(path);
+    rows << "mood,review\n";
+    for (int i = 0; i < 60; ++i) rows << (i % 2 ? "good,the dog is good\n" : "bad,the dog is bad\n");
+    return path;
+  }
+  void open(const std::string& path) {
+    open_form_from_folder(ui(), path);
+    ASSERT_TRUE(until([&] { return ui().form.ready && !ui().form.looking; })) << ui().form.problem;
+    settle();
+  }
+  void as_trains(const std::string& path, int64_t rank) {
+    open(path);
+    choose_method(ui(), "comera");
+    TTKinds& kinds = ui().form.config.model.tt;
+    for (TTOptions* kind : {&kinds.attention, &kinds.ffn_in, &kinds.ffn_out, &kinds.classifier, &kinds.embedding})
+      kind->cores = 1, kind->rank = rank;
+    ui().form.config.train.batch = 4;
+    ui().form.config.model.length = 8;
+    form_changed(ui(), "");
+    settle();
+    ASSERT_TRUE(has_trains(ui().form));
+  }
+  void compute() {
+    click("fit");
+    ASSERT_TRUE(until([&] { return ui().form.fit.number == 0 && !ui().form.looking; }));
+    frame();
+    const auto& answer = ui().form.fit.answer;
+    ASSERT_TRUE(answer && answer->weights) << (answer ? answer->problem : "");
+  }
+  void choose(RanksFrom from) {
+    ui().form.fit.ranks_from = from;
+    frame();
+  }
+  FolderWeights read(FolderStart from) {
+    RunConfig config = ui().form.config;
+    return *weights_of_folder(from, config);
+  }
+  static void expect_same(const FolderWeights& a, const FolderWeights& b) {
+    ASSERT_EQ(a.compressed.size(), b.compressed.size());
+    for (size_t i = 0; i < a.compressed.size(); ++i) {
+      EXPECT_EQ(a.compressed[i].layer, b.compressed[i].layer);
+      EXPECT_EQ(a.compressed[i].ranks, b.compressed[i].ranks);
+      EXPECT_EQ(a.compressed[i].error, b.compressed[i].error);
+      EXPECT_EQ(a.compressed[i].weighted_error, b.compressed[i].weighted_error);
+    }
+  }
+};
+
+TEST_F(FolderForm, HasTheModelOfTheFolder) {
+  const std::string path = folder("bert_mlm");
+  open(path + "/");
+  const NewRun& form = ui().form;
+  EXPECT_EQ(form.source, "hf:" + path);
+  EXPECT_EQ(form.config.model.encoder.d_model, 28);
+  EXPECT_EQ(form.config.model.task, "masked");
+  EXPECT_EQ(form.config.method.weights, "dense");
+  EXPECT_EQ(form.config.data.vocab, path + "/vocab.txt");
+  EXPECT_EQ(form.new_head, "");
+  EXPECT_TRUE(form.forecast);
+  EXPECT_EQ(find("fit"), nullptr) << "its matrices are dense";
+  EXPECT_EQ(find("sweep"), nullptr);
+  EXPECT_NE(no_sweep(ui()), "");
+  EXPECT_TRUE(form_command(form, "").starts_with("comera train hf:" + path)) << form_command(form, "");
+  EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
+}
+
+TEST_F(FolderForm, IsOpenedByADroppedFolderAndTakesDataForAnotherHead) {
+  const std::string path = folder("bert_mlm");
+  ui().dialogs.dropped = {path};
+  ASSERT_TRUE(until([&] { return !ui().toasts.empty(); }));
+  EXPECT_NE(ui().toasts.back().text.find("bert_mlm is a model of the transformers library"), std::string::npos) << ui().toasts.back().text;
+  ASSERT_EQ(ui().toasts.back().offers.front().label, "New run from it");
+  ui().toasts.back().offers.front().act(ui());
+  ASSERT_TRUE(until([&] { return ui().form.ready && ui().form.source == "hf:" + path; }));
+  ui().dialogs.dropped = {moods()};
+  ASSERT_TRUE(until([&] { return !ui().form.config.data.set.empty(); }));
+  settle();
+  const NewRun& form = ui().form;
+  EXPECT_EQ(form.source, "hf:" + path) << "no preset takes its place";
+  EXPECT_EQ(form.config.model.task, "classification");
+  EXPECT_EQ(form.config.model.classes, 2);
+  EXPECT_EQ(form.config.data.label_column, "mood");
+  EXPECT_EQ(form.config.model.encoder.positions, form.base.model.encoder.positions) << "the table of positions is the folder's";
+  EXPECT_LE(form.config.model.length, form.base.model.length);
+  EXPECT_NE(form.new_head.find("classifier"), std::string::npos) << form.new_head;
+  for (const Problem& problem : blocking_problems(form)) ADD_FAILURE() << problem.path << ": " << problem.text;
+}
+
+TEST_F(FolderForm, ShowsTheErrorOfEachTensorTrainBeforeItStarts) {
+  as_trains(folder("bert_mlm"), 6);
+  EXPECT_FALSE(is_fitted(ui().form));
+  EXPECT_FALSE(folder_start(ui().form).weights);
+  compute();
+  ASSERT_TRUE(is_fitted(ui().form));
+  expect_same(*ui().form.fit.answer->weights, read({.path = folder_of(ui().form).value()}));
+  EXPECT_NE(find("fit-totals"), nullptr);
+  EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
+  set_field(ui(), "train.lr", "0.002");
+  settle();
+  EXPECT_TRUE(is_fitted(ui().form)) << "the learning rate changes no error";
+  set_field(ui(), "model.tt.ffn_in.rank", "4");
+  settle();
+  EXPECT_FALSE(is_fitted(ui().form));
+  EXPECT_FALSE(folder_start(ui().form).weights);
+  EXPECT_EQ(find("fit-totals"), nullptr) << "no figures of other settings";
+}
+
+TEST_F(FolderForm, TakesTheRanksThatAnErrorAsksFor) {
+  as_trains(folder("bert_mlm"), 6);
+  choose(RanksFrom::error);
+  ui().form.fit.most_error = 0.3;
+  compute();
+  ASSERT_TRUE(is_fitted(ui().form));
+  const FolderWeights& weights = *ui().form.fit.answer->weights;
+  int64_t largest = 0;
+  for (const Compressed& layer : weights.compressed) {
+    EXPECT_LE(layer.error, 0.3) << layer.layer;
+    if (layer.layer.ends_with("ffn.in")) largest = std::max(largest, layer.ranks.front());
+  }
+  EXPECT_EQ(ui().form.config.model.tt.ffn_in.rank, largest);
+  EXPECT_GT(ui().form.config.model.tt.attention.rank, 6) << "24 x 24 drawn values have no smaller rank at this error";
+  const FolderStart start = folder_start(ui().form);
+  EXPECT_EQ(start.most_error, 0.3);
+  EXPECT_EQ(start.weights, ui().form.fit.answer->weights);
+  EXPECT_NE(form_command(ui().form, "").find("--tt-error 0.3"), std::string::npos) << form_command(ui().form, "");
+  expect_same(weights, read({.path = start.path, .most_error = 0.3}));
+  // The forecast is that of these ranks, and so of the memory that the run takes.
+  ASSERT_EQ(ui().form.forecast->layers.size(), weights.ranks.size());
+}
+
+TEST_F(FolderForm, StartsWithTheTrainsThatItShows) {
+  as_trains(folder("bert_mlm"), 6);
+  choose(RanksFrom::gradients);
+  EXPECT_NE(no_fit(ui().form), nullptr) << "there are no data yet";
+  ui().dialogs.dropped = {moods()};
+  ASSERT_TRUE(until([&] { return !ui().form.config.data.set.empty(); }));
+  ui().form.config.train.steps = 2;
+  ui().form.config.train.batch = 4;
+  ui().form.config.train.threads = 1;
+  ui().form.config.train.epochs = 0;
+  ui().form.config.train.eval_every = 0;
+  form_changed(ui(), "");
+  settle();
+  ui().form.fit.batches = 3;
+  compute();
+  ASSERT_TRUE(is_fitted(ui().form));
+  const FolderStart start = folder_start(ui().form);
+  EXPECT_EQ(start.gradient_batches, 3);
+  EXPECT_TRUE(std::isfinite(start.weights->compressed.front().weighted_error.value()));
+  const int64_t planned = ui().form.forecast->memory.total();
+  train();
+  start_form(ui());
+  ASSERT_TRUE(until([&] { return ui().live && ui().live->ended(); }));
+  const Snapshot& end = *ui().live->view().snapshot;
+  ASSERT_EQ(end.phase, Phase::finished) << end.message << end.error_why;
+  EXPECT_EQ(end.memory_planned.total(), planned);
+  const StoredRun run = load_stored_run(store_, end.run);
+  EXPECT_EQ(run.imported, start.path);
+  for (const EventRow& event : RunReader(store_).events(end.run)) {
+    if (event.kind != StartEvent::kind) continue;
+    const auto began = read_event<StartEvent>(event.body);
+    EXPECT_EQ(began.gradient_batches, 3);
+    EXPECT_FALSE(began.most_error.has_value());
+    ASSERT_TRUE(began.held);
+    EXPECT_EQ(*began.held, start.weights->ranks);
+  }
+  EXPECT_FALSE(ui().last_start.folder.weights) << "their memory is free while it trains";
+  EXPECT_EQ(ui().last_start.folder.gradient_batches, 3) << "and it can be started again";
+}
+
+TEST_F(FolderForm, RefusesAModelThatTheFolderDoesNotHave) {
+  open(folder("bert_mlm"));
+  set_field(ui(), "model.encoder.d_ff", "64");
+  settle();
+  const std::vector<Problem> problems = blocking_problems(ui().form);
+  EXPECT_TRUE(std::any_of(problems.begin(), problems.end(),
+                          [](const Problem& one) { return one.path == "model" && one.text.find("(42, 28)") != std::string::npos; }));
+  EXPECT_NE(no_fit(ui().form), nullptr);
+  open_form_from_folder(ui(), (folder_ / "nothing").string());
+  ASSERT_TRUE(until([&] { return !ui().form.problem.empty(); }));
+  EXPECT_NE(ui().form.problem.find("config.json"), std::string::npos) << ui().form.problem;
+}
+
+}  // namespace
+}  // namespace comera::studio
