@@ -10,6 +10,7 @@
 #include "core/session/folder_run.h"
 #include "core/session/stored_run.h"
 #include "tests/studio/form_window.h"
+#include "tests/train/tight_device.h"
 
 namespace comera::studio {
 namespace {
@@ -200,6 +201,41 @@ TEST_F(FolderForm, StartsWithTheTrainsThatItShows) {
   }
   EXPECT_FALSE(ui().last_start.folder.weights) << "their memory is free while it trains";
   EXPECT_EQ(ui().last_start.folder.gradient_batches, 3) << "and it can be started again";
+}
+
+// Its weights are in no checkpoint, so only its log says where they are from.
+TEST_F(FolderForm, ARunForWhichThereWasNoMemoryIsTriedAgainFromItsFolder) {
+  const std::string path = folder("bert_mlm");
+  const auto room = std::make_shared<test::Room>();
+  room->bytes = 10'000;
+  SessionStart start;
+  start.store = store_;
+  start.config = folder_config(
+      path, {"model.task=classification", "data.set=" + moods(), "data.text_column=review", "data.label_column=mood", "method.weights=tt",
+             "model.tt.attention.rank=4", "model.length=8", "train.batch=4", "train.steps=2", "train.threads=1"});
+  start.folder = {.path = path, .most_error = 0.5};
+  start.open = [room](const std::string&, int) { return std::make_unique<test::TightDevice>(room); };
+  std::string id;
+  {
+    Session session(start);
+    ASSERT_TRUE(session.wait(60));
+    ASSERT_EQ(session.latest()->error_code, static_cast<int>(ErrorCode::memory)) << session.latest()->message;
+    id = session.latest()->run;
+  }
+  SessionStart resume;
+  resume.store = store_;
+  resume.resume_run = id;
+  Session resumed(resume);
+  ASSERT_TRUE(resumed.wait(60));
+  EXPECT_EQ(resumed.latest()->phase, Phase::failed) << "it would begin with drawn weights";
+  EXPECT_NE(resumed.latest()->error_hint.find(path), std::string::npos) << resumed.latest()->error_hint;
+  ui().store->refresh(0);
+  ASSERT_TRUE(until([&] { return find_row(*ui().runs, id) != nullptr; }));
+  retry_run(ui(), id, Retry::half_batch);
+  ASSERT_TRUE(until([&] { return ui().live != nullptr; }));
+  EXPECT_EQ(stage_->started.config.train.batch, 2);
+  EXPECT_EQ(stage_->started.folder.path, path);
+  EXPECT_EQ(stage_->started.folder.most_error, 0.5);
 }
 
 TEST_F(FolderForm, RefusesAModelThatTheFolderDoesNotHave) {
