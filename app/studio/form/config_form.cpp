@@ -11,7 +11,7 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
-#include "app/studio/dialogs.h"
+#include "app/studio/form/data_fields.h"
 #include "app/studio/form/sweep_card.h"
 #include "app/studio/parts/cards.h"
 #include "app/studio/parts/icons.h"
@@ -19,7 +19,6 @@
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/texts.h"
 #include "core/base/path_visitor.h"
-#include "core/base/rounding.h"
 #include "core/config/suggest.h"
 
 namespace comera::studio {
@@ -148,14 +147,6 @@ SizeTarget linked_target(const ComeraConfig& comera, const Forecast* forecast) {
   return out;
 }
 
-struct ColumnSetting {
-  const char *path, *what;
-  std::string ColumnNames::*name;
-};
-constexpr ColumnSetting kColumns[] = {{"data.text_column", "text", &ColumnNames::first},
-                                      {"data.second_column", "second text", &ColumnNames::second},
-                                      {"data.label_column", "label", &ColumnNames::label}};
-
 class Form : public PathVisitor {
  public:
   explicit Form(UiState& ui) : ui_(ui), form_(ui.form), window_(ImGui::GetCurrentWindow()->ID) {
@@ -205,12 +196,9 @@ class Form : public PathVisitor {
   void field(const char* name, std::string& value, const FieldInfo& info) override {
     const auto draw = [&](float width) {
       const std::string path = path_of(name);
-      if (path == "data.set") return data_combo(value, width);
-      const auto column =
-          std::find_if(std::begin(kColumns), std::end(kColumns), [&](const ColumnSetting& one) { return path == one.path; });
-      if (const DataFacts* facts = form_.columns(); facts && column != std::end(kColumns))
-        return column_combo(value, width, *facts, *column);
+      if (path == "data.set") return data_combo(ui_, value, width);
       ImGui::SetNextItemWidth(width);
+      if (knows_column(form_, path)) return column_combo(form_, path, value);
       if (!info.choices.empty()) return combo(value, info.choices);
       if (path == "train.device") {
         std::vector<Choice> devices;
@@ -458,7 +446,7 @@ class Form : public PathVisitor {
     problems_at(path);
     if (path == "data.set") {
       ImGui::SetCursorPosY(ImGui::GetCursorPosY() - em(0.45f));  // close to the row above, which it belongs to
-      data_facts();
+      draw_data_facts(form_, room());
       ImGui::Dummy({0, em(0.25f)});
     }
     ImGui::PopID();
@@ -518,59 +506,6 @@ class Form : public PathVisitor {
     }
   }
 
-  // Facts about the data set from its loader; for text also a histogram of lengths.
-  void data_facts() {
-    const DataFacts* facts = form_.facts();
-    if (form_.data_wanted.set.empty() || (facts && !facts->problem.empty())) return;  // the problem is shown instead
-    if (!facts) return small_fit("Reading the data set");
-    const int64_t length = form_.config.model.length;
-    if (facts->joined_tokens > 0) {
-      small_fit(thousands(static_cast<double>(facts->joined_tokens)) + " tokens, " +
-                thousands(static_cast<double>(ceil_div(facts->joined_tokens, length))) + " sequences of " + std::to_string(length));
-      for (const std::string& row : facts->first) small_fit(row);
-      return;
-    }
-    std::string text = thousands(static_cast<double>(facts->rows)) + " rows";
-    if (facts->classes > 0) text += ", " + thousands(static_cast<double>(facts->classes)) + " classes";
-    if (!facts->text) {
-      if (facts->height > 0) text += ", images of " + std::to_string(facts->height) + " x " + std::to_string(facts->width);
-      return small_fit(text);
-    }
-    char cut[64];
-    std::snprintf(cut, sizeof cut, ", %.1f %% truncated at %lld", 100 * facts->share_beyond(length), static_cast<long long>(length));
-    small_fit(text + ", median length " + std::to_string(facts->median()) + " tokens" + cut);
-    length_histogram(*facts, length);
-    for (const std::string& row : facts->first) small_fit(row);
-  }
-
-  // Histogram of tokens per row; tokens that model.length cuts off have another colour.
-  void length_histogram(const DataFacts& facts, int64_t length) {
-    constexpr int kBars = 48;
-    // Leaves out the longest 1 %, which would flatten the rest.
-    const int64_t end = std::max<int64_t>(8, facts.lengths[facts.lengths.size() * 99 / 100] * 5 / 4), shown = std::max(end, length * 9 / 8);
-    std::vector<int64_t> counts(kBars, 0);
-    for (const int64_t tokens : facts.lengths) ++counts[static_cast<size_t>(std::min<int64_t>(kBars - 1, tokens * kBars / shown))];
-    const int64_t most = *std::max_element(counts.begin(), counts.end());
-    const float width = room(), height = em(2.6f), bar = width / kBars;
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    ImDrawList* list = ImGui::GetWindowDrawList();
-    for (int i = 0; i < kBars; ++i) {
-      const float share = static_cast<float>(counts[static_cast<size_t>(i)]) / static_cast<float>(most),
-                  x = at.x + bar * static_cast<float>(i);
-      const bool beyond = i * shown / kBars >= length;
-      if (share > 0)
-        list->AddRectFilled({x, at.y + height * (1 - share)}, {x + std::max(1.0f, bar - 1), at.y + height},
-                            beyond ? theme().warning : theme().series[0], 1);
-    }
-    const float limit = at.x + width * static_cast<float>(length) / static_cast<float>(shown);
-    list->AddLine({limit, at.y}, {limit, at.y + height}, theme().warning, std::max(1.0f, em(0.08f)));
-    list->AddLine({at.x, at.y + height}, {at.x + width, at.y + height}, theme().grid, 1);
-    ImGui::Dummy({width, height});
-    told("lengths", "Tokens per text, 0 to " + thousands(static_cast<double>(shown)) + ", of " +
-                        thousands(static_cast<double>(facts.lengths.size())) + " evenly spaced texts of the set; the longest has " +
-                        thousands(static_cast<double>(facts.longest())) + ". The line: model.length.");
-  }
-
   // Problems of a setting, below it: each with its reason and advice.
   void problems_at(const std::string& path) {
     const Problem* first = nullptr;
@@ -615,67 +550,6 @@ class Form : public PathVisitor {
       text_dim(choice.about);
       ImGui::PopTextWrapPos();
       ImGui::PopFont();
-    }
-    ImGui::EndCombo();
-    return chosen;
-  }
-
-  // The columns of the data file, below that which is found by its name.
-  bool column_combo(std::string& value, float width, const DataFacts& facts, const ColumnSetting& setting) {
-    const std::string before = value;
-    const bool known = value.empty() && &facts == form_.facts();
-    const std::string found = facts.read.*setting.name, automatic = !known          ? "automatic"
-                                                                    : found.empty() ? "automatic: none"
-                                                                                    : "automatic: " + found;
-    const bool there = std::find(facts.columns.begin(), facts.columns.end(), value) != facts.columns.end();
-    const std::string shown = value.empty() ? automatic : there ? value : value + " (not in the file)";
-    ImGui::SetNextItemWidth(width);
-    const bool open = ImGui::BeginCombo("##value", whole_label(shown).c_str(), ImGuiComboFlags_HeightLarge);
-    name_item(setting.path);
-    if (!open) return false;
-    if (ImGui::Selectable((whole_label(automatic) + "###automatic").c_str(), value.empty())) value.clear();
-    name_item("column:");
-    ImGui::Separator();
-    for (const std::string& column : facts.columns) {
-      ImGui::PushID(column.c_str());
-      if (ImGui::Selectable((whole_label(column) + "###column").c_str(), column == value)) value = column;
-      name_item("column:" + column);
-      if (column == facts.likely.*setting.name) {
-        ImGui::SameLine();
-        small_beside(std::string("probably the ") + setting.what, theme().good);
-      }
-      ImGui::PopID();
-    }
-    ImGui::EndCombo();
-    return value != before;
-  }
-
-  bool data_combo(std::string& value, float width) {
-    bool chosen = false;
-    ImGui::SetNextItemWidth(width);
-    if (!ImGui::BeginCombo("##value", value.empty() ? "none" : whole_label(value).c_str(), ImGuiComboFlags_HeightLarge)) return false;
-    if (ImGui::Selectable("A file ...")) open_browser(ui_, BrowseFor::data);
-    if (ImGui::Selectable("A folder ...")) open_browser(ui_, BrowseFor::data, Choose::folder);
-    ImGui::Separator();
-    for (const DataChoice& set : form_.data) {
-      ImGui::PushID(set.name.c_str());
-      if (ImGui::Selectable("##set", set.name == value, 0, {em(24), ImGui::GetTextLineHeight() * 2.1f})) {
-        value = set.name;
-        chosen = true;
-      }
-      const ImVec2 after = ImGui::GetCursorPos(), at = ImGui::GetItemRectMin();
-      ImGui::SetCursorScreenPos({at.x + em(0.2f), at.y});
-      text_fit(set.name, em(14), theme().text);
-      ImGui::SameLine();
-      chip(set.here ? "here" : ("download, " + mebibytes(static_cast<double>(set.bytes))).c_str(), set.here ? theme().good : theme().dim,
-           set.here ? Icon::check : Icon::save);
-      push_small();
-      ImGui::SetCursorScreenPos({at.x + em(0.2f), at.y + ImGui::GetTextLineHeight() * 1.15f});
-      text_fit(set.about, em(23), theme().dim);
-      ImGui::PopFont();
-      ImGui::SetCursorPos(after);
-      ImGui::Dummy({0, 0});
-      ImGui::PopID();
     }
     ImGui::EndCombo();
     return chosen;
