@@ -55,7 +55,15 @@ ComeraState ComeraState::from_json(const Json& json) {
   return state;
 }
 
+void Comera::save(Json& state) const {
+  state_.save(state);
+  if (run_ && initial_ranks_ != run_->config_ranks()) state["initial_ranks"] = initial_ranks_;
+}
+
+// A run whose first weights are those of a folder may begin with smaller ranks than the config's: those of its checkpoint of step 0.
 void Comera::restore(const Json& state) {
+  const bool first = state.value("step", int64_t{0}) == 0;
+  initial_ranks_ = first ? held_ranks(run_->params()) : run_->config_ranks();
   ComeraState read = ComeraState::from_json(state);
   const auto check = [&](const LiveRanks& ranks) {
     const bool fits = std::equal(ranks.begin(), ranks.end(), initial_ranks_.begin(), initial_ranks_.end(),
@@ -64,6 +72,11 @@ void Comera::restore(const Json& state) {
       throw Error(ErrorCode::storage, "the training state of the checkpoint is damaged", "its ranks are of another model",
                   "use another checkpoint of the run");
   };
+  if (const auto initial = state.find("initial_ranks"); initial != state.end()) {
+    const auto ranks = initial->get<LiveRanks>();
+    check(ranks);
+    initial_ranks_ = ranks;
+  }
   if (!read.unknown.empty()) check(read.live_ranks);
   for (const ComeraState::Unknown& each : read.unknown) check(each.ranks);
   state_ = std::move(read);

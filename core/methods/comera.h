@@ -79,11 +79,12 @@ class Comera final : public Method {
   void check_room(const std::string& path, const std::string& value) override;
   bool take_refusal() override { return std::exchange(refused_, false); }
 
-  void save(Json& state) const override { state_.save(state); }
+  void save(Json& state) const override;
   void restore(const Json& state) override;
 
   bool late() const override { return state_.late; }
   const LiveRanks& live_ranks() const override { return live_ranks_; }
+  const LiveRanks& initial_ranks() const override { return initial_ranks_; }
   const RankOverrides& overrides() const override { return state_.overrides; }
   const ComeraState& state() const { return state_; }
   RankObjective& rank_objective() { return objective_; }

@@ -32,6 +32,7 @@ class TrainingRun {
   virtual ParamSet& params() = 0;
   virtual Optimizer& optimizer() = 0;
   virtual Device& device() = 0;
+  virtual const LiveRanks& config_ranks() const = 0;  // of all bonds, as the config gives them
   virtual int64_t steps_issued() const = 0;
   virtual bool underway() const = 0;  // whether results of issued steps are not here yet
   virtual void drain() = 0;           // waits for all results
@@ -108,6 +109,7 @@ class Method {
   // ---- what is shown ----
   virtual bool late() const { return false; }   // the stage
   virtual const LiveRanks& live_ranks() const;  // [layer][bond], of the last step told
+  virtual const LiveRanks& initial_ranks() const { return live_ranks(); }
   virtual const RankOverrides& overrides() const;
 };
 

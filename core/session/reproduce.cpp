@@ -142,15 +142,16 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
   const bool from_checkpoint = start != source.checkpoints.begin() && (source.begins_with_checkpoint() || steps.after > 0);
   if (from_checkpoint) --start;
   if (source.begins_with_checkpoint() && (!from_checkpoint || start->first < source.fork_step)) throw source.lacks_first_checkpoint();
-  const RunConfig config = from_checkpoint ? checkpoint_config(start->second) : source.config;
+  const std::string checkpoint = from_checkpoint ? start->second : "";
+  const RunConfig config = from_checkpoint ? checkpoint_config(checkpoint) : source.config;
   if (others) {
-    tell_of_trainer(*others, config, train.device);
+    tell_of_trainer(*others, config, train.device, checkpoint);
     link_devices(*device, *others);
   }
-  Trainer trainer(config, data.train, data.validation, *device, comparer, others);
+  Trainer trainer(config, data.train, data.validation, *device, comparer, others, checkpoint);
   if (others) tell_calls_of(trainer, *others);
   if (from_checkpoint)
-    trainer.restore(start->second);
+    trainer.restore(checkpoint);
   else
     trainer.start();
   result.from = trainer.state().step;

@@ -54,8 +54,8 @@ class Runner {
   void enter_in_log(const ScheduledChange& change);
   void recall(const std::string& run, int64_t step);
   // `source`: the run whose steps are made again; its data must be the same. `alone`: other processes have no part in it.
-  // `ranks`: of the tensor trains at first; {}: the config's.
-  void make_trainer(const RunConfig& config, const StoredRun* source = nullptr, bool alone = false, const LiveRanks& ranks = {});
+  // `checkpoint`: that is restored then; "": none.
+  void make_trainer(const RunConfig& config, const std::string& checkpoint = "", const StoredRun* source = nullptr, bool alone = false);
   void check_room();
   void check_room_to_begin(const std::string& parent, int64_t fork_step);
   void tell_lack_of_memory();
@@ -104,7 +104,6 @@ class Runner {
   int64_t run_until_ = -1;      // pause again at this step
   bool to_event_ = false;       // ... or when something happens
   Clock::time_point began_, last_publish_, last_checkpoint_;
-  LiveRanks initial_ranks_;
   int64_t inspected_layer_ = -1, inspected_bond_ = 0, inspected_core_ = 0;  // what to show the values of; from 1, 0 = nothing
   Clock::time_point last_look_;                                             // at the core
   StepProfiler profiler_;

@@ -1,6 +1,4 @@
 // How a run begins: new, resumed, or as a fork; with what was asked of it before its first step.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -66,7 +64,7 @@ void Runner::prepare() {
   if (trainer_) trainer_->guard_growth();
 }
 
-void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool alone, const LiveRanks& ranks) {
+void Runner::make_trainer(const RunConfig& config, const std::string& checkpoint, const StoredRun* source, bool alone) {
   trainer_.reset();
   if (threads_) {
     device_.reset();  // it may be linked with theirs
@@ -75,7 +73,7 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool
   Communicator* others = alone ? nullptr : start_.others.get();
   if (!others && (threads_ = others_in_threads(config))) others = &threads_->others();
   const std::string& name = start_.device.empty() ? config.train.device : start_.device;
-  if (others) tell_of_trainer(*others, config, name);
+  if (others) tell_of_trainer(*others, config, name, checkpoint);
   if (!device_) {
     const int threads = static_cast<int>(config.train.threads);
     device_ = start_.open ? start_.open(name, threads) : others ? open_share_of_device(name, threads, *others) : open_device(name, threads);
@@ -94,13 +92,12 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source, bool
                 "add --set data.set=PATH, or data.vocab=PATH, where they are now");
   }
   snapshot_.message.clear();
-  trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_, others, ranks);
+  trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_, others, checkpoint);
   if (others) tell_calls_of(*trainer_, *others);
   recorder_.watch(trainer_.get());
   snapshot_.memory_planned = trainer_->engine().planned();
   snapshot_.step_memory = std::make_shared<const StepMemory>(trainer_->engine().step_memory());
   snapshot_.device = device_->name();
-  initial_ranks_ = held_ranks(trainer_->engine().params());
   snapshot_.ranked = ranked_matrices(trainer_->engine().params(), config.method);
 }
 
@@ -169,13 +166,12 @@ void Runner::begin_with_folder() {
   snapshot_.message = "reading the weights of " + start_.folder.path;
   publish(false);
   const std::string beside = start_.store.empty() ? (fs::temp_directory_path() / "comera").string() : start_.store;
-  const std::string first = beside + ".weights-" + random_text(8) + ".safetensors";
+  const std::string first = fs::absolute(beside).string() + ".weights-" + random_text(8) + ".safetensors";
   const RemoveLater remove_first(first);
   start_.folder.weights = weights_of_folder(start_.folder, start_.config);
   write_start(*start_.folder.weights, start_.config, first);
-  const LiveRanks ranks = start_.folder.weights->ranks;
   start_.folder.weights.reset();
-  make_trainer(start_.config, nullptr, false, ranks);
+  make_trainer(start_.config, first);
   check_changes();
   check_room_to_begin("", 0);
   recorder_.mute(true);
@@ -254,13 +250,19 @@ void Runner::rebuild(const StoredRun& source, int64_t step, bool alone) {
   recorder_.mute(true);
   RunConfig config = checkpoint.empty() ? source.config : checkpoint_config(checkpoint);
   config.data.set = source.config.data.set, config.data.vocab = source.config.data.vocab;  // they may have moved since
-  make_trainer(config, &source, alone);
-  check_room();
-  if (!checkpoint.empty() && !fs::exists(checkpoint)) {  // meanwhile the run that still trains has removed it
+  const auto without_checkpoint = [&] {  // meanwhile the run that still trains has removed it
     StoredRun without = source;
     without.checkpoints.erase(from);
     return rebuild(without, step, alone);
+  };
+  try {
+    make_trainer(config, checkpoint, &source, alone);
+  } catch (const Error&) {
+    if (checkpoint.empty() || fs::exists(checkpoint)) throw;
+    return without_checkpoint();
   }
+  check_room();
+  if (!checkpoint.empty() && !fs::exists(checkpoint)) return without_checkpoint();
   if (checkpoint.empty())
     trainer_->start();
   else
@@ -527,7 +529,7 @@ void Runner::begin_fork() {
                 "add --set train.patience=0, or fork it at an earlier step");
   // A store of the folder we are in has a name without one, and "" cannot be made.
   if (const fs::path folder = fs::path(start_.store).parent_path(); !folder.empty()) fs::create_directories(folder);
-  const std::string bridge = start_.store + ".fork-" + std::to_string(::getpid()) + ".safetensors";
+  const std::string bridge = fs::absolute(start_.store).string() + ".fork-" + random_text(8) + ".safetensors";
   const RemoveLater remove_bridge(bridge);
   if (!trainer_->averaged())
     throw Error(ErrorCode::usage, "run " + source.id + " cannot be forked at step " + std::to_string(step),
@@ -541,7 +543,7 @@ void Runner::begin_fork() {
     device_.reset();  // opened again as a share
   }
   recorder_.mute(true);
-  make_trainer(config);
+  make_trainer(config, bridge);
   check_room_to_begin(source.id, step);
   trainer_->restore(bridge);
   recorder_.mute(false);

@@ -65,8 +65,9 @@ void Runner::publish(bool force) {
     const auto& layers = trainer_->engine().params().rank_layers();
     const LiveRanks held = held_ranks(trainer_->engine().params());
     const RankOverrides& overrides = trainer_->engine().method().overrides();
+    const LiveRanks& initial = trainer_->engine().method().initial_ranks();
     for (size_t i = 0; i < layers.size() && i < trainer_->live_ranks().size(); ++i)
-      snapshot_.ranks.push_back(layer_ranks(layers[i], trainer_->live_ranks()[i], held[i], initial_ranks_[i], overrides));
+      snapshot_.ranks.push_back(layer_ranks(layers[i], trainer_->live_ranks()[i], held[i], initial[i], overrides));
     snapshot_.inspected = {};
     if (inspected_bond_ > 0) {
       const RankLayer& layer = layers[static_cast<size_t>(inspected_layer_)];

@@ -1,5 +1,6 @@
 #include "core/session/with_others.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/ops/device.h"
@@ -13,8 +14,9 @@ namespace {
 void tell_others(Communicator& others, const Json& call) { others.exchange(call.dump()); }
 }  // namespace
 
-void tell_of_trainer(Communicator& others, const RunConfig& config, const std::string& device) {
-  tell_others(others, {{"call", "trainer"}, {"config", config_to_json(config)}, {"device", device}});
+void tell_of_trainer(Communicator& others, const RunConfig& config, const std::string& device, const std::string& checkpoint) {
+  const std::string file = checkpoint.empty() ? "" : std::filesystem::absolute(checkpoint).string();
+  tell_others(others, {{"call", "trainer"}, {"config", config_to_json(config)}, {"device", device}, {"checkpoint", file}});
 }
 
 void tell_calls_of(Trainer& trainer, Communicator& others) {
@@ -63,19 +65,19 @@ class Follower {
       const std::string call = told.at("call");
       if (call == "end") return others_.ended();
       if (call == "trainer")
-        make_trainer(config_from_json(told.at("config"), "process 0"), told.at("device"));
+        make_trainer(config_from_json(told.at("config"), "process 0"), told.at("device"), told.at("checkpoint"));
       else
         make(call, told.at("argument"), told.at("value"));
     }
   }
 
  private:
-  void make_trainer(const RunConfig& config, const std::string& device) {
+  void make_trainer(const RunConfig& config, const std::string& device, const std::string& checkpoint) {
     trainer_.reset();
     if (!device_) device_ = open_share_of_device(device, static_cast<int>(config.train.threads), others_);
     link_devices(*device_, others_);
     data_ = open_run_data(config);
-    trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, none_, &others_);
+    trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, none_, &others_, checkpoint);
   }
   void make(const std::string& call, const std::string& argument, const std::string& value) {
     CHECK(trainer_, call << " without a trainer");

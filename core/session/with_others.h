@@ -15,7 +15,7 @@ class Device;
 class Trainer;
 
 // Process 0 tells that a trainer is made from these, then every call that changes it, and the end of the run.
-void tell_of_trainer(Communicator& others, const RunConfig& config, const std::string& device);
+void tell_of_trainer(Communicator& others, const RunConfig& config, const std::string& device, const std::string& checkpoint);
 void tell_calls_of(Trainer& trainer, Communicator& others);
 void tell_end(Communicator& others);
 // The device of this process, where that of process 0 is `name`: GPUs are numbered from the one that is named.

@@ -80,6 +80,14 @@ void load(Device& device, const SafetensorsFile& file, const std::string& name, 
   file.check_unchanged();
 }
 
+int64_t stored_rank(const SafetensorsFile& file, const RankLayer& layer, size_t bond) {
+  const Param& rank = *layer.ranks[bond];
+  const SafetensorsEntry& entry = file.entry(rank.name);
+  const int64_t stored = entry.shape.size() == 1 ? entry.shape[0] : -1;
+  if (stored < 1 || stored > std::max(rank.count(), rank_limit(layer, bond))) misfit(file, rank.name, "its rank is out of range");
+  return stored;
+}
+
 // Bonds of the file may be smaller than the model's, or larger (ranks were cut, or grew): gives the model the file's
 // ranks. Which slices stay does not matter, every value is overwritten afterwards.
 void resize_to(Engine& engine, const SafetensorsFile& file) {
@@ -89,9 +97,7 @@ void resize_to(Engine& engine, const SafetensorsFile& file) {
     bonds.emplace_back();
     for (size_t bond = 0; bond < layer.ranks.size(); ++bond) {
       const Param& rank = *layer.ranks[bond];
-      const SafetensorsEntry& entry = file.entry(rank.name);
-      const int64_t stored = entry.shape.size() == 1 ? entry.shape[0] : -1;
-      if (stored < 1 || stored > std::max(rank.count(), rank_limit(layer, bond))) misfit(file, rank.name, "its rank is out of range");
+      const int64_t stored = stored_rank(file, layer, bond);
       other = other || stored != rank.count();
       std::vector<int64_t> entries(static_cast<size_t>(stored), kNewEntry);
       std::iota(entries.begin(), entries.begin() + std::min(stored, rank.count()), int64_t{0});
@@ -126,6 +132,16 @@ void refuse_surplus(const Engine& engine, const SafetensorsFile& file) {
 }
 
 }  // namespace
+
+void take_ranks(ParamSet& params, const std::string& path) {
+  const SafetensorsFile file(path);
+  LiveRanks ranks;
+  for (const RankLayer& layer : params.rank_layers()) {
+    ranks.emplace_back();
+    for (size_t bond = 0; bond < layer.ranks.size(); ++bond) ranks.back().push_back(stored_rank(file, layer, bond));
+  }
+  set_ranks(params, ranks);
+}
 
 void resize_bonds(Engine& engine, const BondEntries& bonds) {
   engine.reshape([&](Memory& memory, Ctx& ctx) { resize_bonds(engine.device(), memory, engine.params(), engine.optimizer(), ctx, bonds); });

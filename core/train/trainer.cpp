@@ -33,7 +33,7 @@ void check_processes(const RunConfig& config, const Communicator* others) {
 }
 
 Trainer::Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> validation, Device& device,
-                 TrainObserver& observer, Communicator* others, const LiveRanks& ranks)
+                 TrainObserver& observer, Communicator* others, const std::string& checkpoint)
     : config_(checked(std::move(config), *train, validation.get())),
       train_(std::move(train)),
       validation_(std::move(validation)),
@@ -42,7 +42,8 @@ Trainer::Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::sh
       engine_(
           config_, device,
           [&](ParamSet& params) {
-            if (!ranks.empty()) set_ranks(params, ranks);
+            config_ranks_ = held_ranks(params);
+            if (!checkpoint.empty()) take_ranks(params, checkpoint);
           },
           others) {
   engine_.method().attach(*this);

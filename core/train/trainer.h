@@ -59,9 +59,10 @@ class Trainer : private TrainingRun {
   // `validation` may be null. Checks that data and model fit (classes, image size, vocabulary): Error(config).
   // `others`: processes that compute other parts of each batch (Engine); null: none. All make the same calls of start(), restore(), edit(),
   // guard_growth(), collect() and step(), in the same order. Throws Error(config) on all where one has other data or settings.
-  // `ranks`: of the weights that restore() brings, so that no more memory is taken before; {}: the config's.
+  // `checkpoint`: that restore() brings, so that no more memory is taken than its ranks need; "": the ranks are the config's. Throws as
+  // take_ranks().
   Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> validation, Device& device,
-          TrainObserver& observer, Communicator* others = nullptr, const LiveRanks& ranks = {});
+          TrainObserver& observer, Communicator* others = nullptr, const std::string& checkpoint = "");
   ~Trainer() override;
 
   // Calls that all processes make are told before this one makes them: those that can be made.
@@ -124,6 +125,7 @@ class Trainer : private TrainingRun {
   ParamSet& params() override { return engine_.params(); }
   Optimizer& optimizer() override { return engine_.optimizer(); }
   Device& device() override { return engine_.device(); }
+  const LiveRanks& config_ranks() const override { return config_ranks_; }
   int64_t steps_issued() const override { return state_.step; }
   bool underway() const override { return !underway_.empty(); }
   void reshape(const std::function<void(Memory&, Ctx&)>& change) override {
@@ -164,6 +166,7 @@ class Trainer : private TrainingRun {
   TrainObserver& observer_;
   Communicator* const others_;
   CallListener on_call_;
+  LiveRanks config_ranks_;
   Engine engine_;
   TrainState state_;
   std::vector<std::string> label_names_;  // of the checkpoint that was restored, for data without such

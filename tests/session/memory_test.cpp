@@ -443,5 +443,39 @@ TEST(Memory, AGrowthThatAResumedRunHasNoRoomForEndsItWithItsCheckpoint) {
   EXPECT_EQ(finished->phase, Phase::finished) << finished->message;
 }
 
+// Ranks that were cut before the checkpoint need no room when the run is resumed or forked.
+TEST(Memory, AResumedRunTakesTheMemoryOfItsPresentRanks) {
+  Folder folder;
+  int64_t first = 0, cut = 0;
+  {
+    Session session(start_in_room(folder, std::make_shared<Room>()));
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+    first = session.latest()->memory_now.total();
+    ASSERT_TRUE(go_to(session, 80));
+    cut = session.latest()->memory_now.total();
+    session.post(StopCommand{});
+    ASSERT_TRUE(session.wait(60));
+  }
+  ASSERT_LT(cut, first) << "no rank was cut";
+  const auto in_room = [&](SessionStart start) {
+    const auto room = std::make_shared<Room>();
+    room->bytes = cut;
+    start.store = folder.store();
+    start.open = [room](const std::string&, int) { return std::make_unique<test::TightDevice>(room); };
+    Session session(start);
+    EXPECT_TRUE(session.wait(60));
+    EXPECT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message << ": " << session.latest()->error_why;
+    EXPECT_LE(session.latest()->memory_peak.total(), cut);
+    for (const LayerRanks& layer : session.latest()->ranks) EXPECT_GE(layer.initial[0], layer.held[0]);
+    EXPECT_GT(session.latest()->ranks.at(0).initial[0], session.latest()->ranks.at(0).held[0]) << "the ranks of its start";
+  };
+  SessionStart resume, fork;
+  resume.resume_run = fork.fork_run = "small";
+  in_room(resume);
+  fork.at_step = 80;
+  in_room(fork);
+  EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
+}
+
 }  // namespace
 }  // namespace comera

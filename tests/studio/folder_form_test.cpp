@@ -238,6 +238,45 @@ TEST_F(FolderForm, ARunForWhichThereWasNoMemoryIsTriedAgainFromItsFolder) {
   EXPECT_EQ(stage_->started.folder.most_error, 0.5);
 }
 
+// The config has the largest rank of each kind of matrix; a resumed run knows those that each began with, which growth depends on.
+TEST_F(FolderForm, AResumedRunKnowsTheRanksThatItBeganWith) {
+  const std::string path = folder("bert_mlm");
+  SessionStart start;
+  start.store = store_;
+  start.config = folder_config(path, {"model.task=classification", "data.set=" + moods(), "data.text_column=review",
+                                      "data.label_column=mood", "method.weights=tt", "model.length=8", "train.batch=4", "train.steps=2",
+                                      "train.threads=1", "train.eval_every=0", "method.comera.train_ranks=false"});
+  start.folder = {.path = path, .most_error = 0.4};
+  RunConfig config = start.config;
+  const LiveRanks began = weights_of_folder(start.folder, config)->ranks;
+  const auto initial = [](SessionStart from) {
+    Session session(std::move(from));
+    EXPECT_TRUE(session.wait(60));
+    const Snapshot& end = *session.latest();
+    EXPECT_EQ(end.phase, Phase::finished) << end.message << end.error_why;
+    LiveRanks ranks;
+    for (const LayerRanks& layer : end.ranks) ranks.push_back(layer.initial);
+    return std::pair(end.run, ranks);
+  };
+  const auto [id, first] = initial(start);
+  EXPECT_EQ(first, began);
+  SessionStart resume;
+  resume.store = store_;
+  resume.resume_run = id;
+  resume.extend = 1;
+  EXPECT_EQ(initial(resume).second, began);
+  SessionStart fork;
+  fork.store = store_;
+  fork.fork_run = id;
+  fork.extend = 1;
+  EXPECT_EQ(initial(fork).second, began);
+  const RunConfig stored = load_stored_run(store_, id).config;
+  bool smaller = false;  // else the test shows nothing
+  for (size_t i = 0; i < began.size(); ++i)
+    for (const int64_t rank : began[i]) smaller = smaller || rank < stored.model.tt.attention.rank;
+  EXPECT_TRUE(smaller);
+}
+
 TEST_F(FolderForm, RefusesAModelThatTheFolderDoesNotHave) {
   open(folder("bert_mlm"));
   set_field(ui(), "model.encoder.d_ff", "64");
