@@ -80,12 +80,12 @@ void load(Device& device, const SafetensorsFile& file, const std::string& name, 
   file.check_unchanged();
 }
 
+// The rank of a bond in the file; 0 where it is not one of this model.
 int64_t stored_rank(const SafetensorsFile& file, const RankLayer& layer, size_t bond) {
   const Param& rank = *layer.ranks[bond];
   const SafetensorsEntry& entry = file.entry(rank.name);
-  const int64_t stored = entry.shape.size() == 1 ? entry.shape[0] : -1;
-  if (stored < 1 || stored > std::max(rank.count(), rank_limit(layer, bond))) misfit(file, rank.name, "its rank is out of range");
-  return stored;
+  const int64_t stored = entry.shape.size() == 1 ? entry.shape[0] : 0;
+  return stored <= std::max(rank.count(), rank_limit(layer, bond)) ? stored : 0;
 }
 
 // Bonds of the file may be smaller than the model's, or larger (ranks were cut, or grew): gives the model the file's
@@ -98,6 +98,7 @@ void resize_to(Engine& engine, const SafetensorsFile& file) {
     for (size_t bond = 0; bond < layer.ranks.size(); ++bond) {
       const Param& rank = *layer.ranks[bond];
       const int64_t stored = stored_rank(file, layer, bond);
+      if (stored < 1) misfit(file, rank.name, "its rank is out of range");
       other = other || stored != rank.count();
       std::vector<int64_t> entries(static_cast<size_t>(stored), kNewEntry);
       std::iota(entries.begin(), entries.begin() + std::min(stored, rank.count()), int64_t{0});
@@ -138,7 +139,11 @@ void take_ranks(ParamSet& params, const std::string& path) {
   LiveRanks ranks;
   for (const RankLayer& layer : params.rank_layers()) {
     ranks.emplace_back();
-    for (size_t bond = 0; bond < layer.ranks.size(); ++bond) ranks.back().push_back(stored_rank(file, layer, bond));
+    for (size_t bond = 0; bond < layer.ranks.size(); ++bond) {
+      if (!file.has(layer.ranks[bond]->name)) return;
+      ranks.back().push_back(stored_rank(file, layer, bond));
+      if (ranks.back().back() < 1) return;
+    }
   }
   set_ranks(params, ranks);
 }

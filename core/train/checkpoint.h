@@ -16,8 +16,8 @@ RunConfig checkpoint_config(const SafetensorsFile& file, const Json& metadata);
 RunConfig checkpoint_config(const std::string& path);
 // Whether a tensor of a checkpoint is optimizer or stash state, not a parameter.
 bool is_training_state(const std::string& name);
-// Gives the bonds of a described model the ranks of a checkpoint, before memory is planned. Throws Error(storage) where the file is damaged
-// or of another model.
+// Gives the bonds of a described model the ranks of a checkpoint, before memory is planned; nothing where it is of another model, which
+// load_parameters() refuses. Throws Error(storage) where the file is damaged.
 void take_ranks(ParamSet& params, const std::string& path);
 // Parameters only, into an allocated engine of the same config; gives it the file's ranks. Throws Error(storage) where a
 // parameter is missing, of another shape, or one that the model lacks.

@@ -70,7 +70,7 @@ def main():
             expect("the licence of OpenBLAS", (place / "share/doc/comera/licenses/OpenBLAS.txt").exists())
         if (place / "bin/comera-studio").exists():
             entry = (place / "share/applications/comera-studio.desktop").read_text(encoding="utf-8")
-            expect("the desktop entry", "\nExec=comera-studio\n" in entry, entry)
+            expect("the desktop entry", "\nExec=comera-studio %F\n" in entry, entry)
             expect("its icon", (place / "share/icons/hicolor/scalable/apps/comera-studio.svg").exists())
             expect("the recorded run", (place / "share/comera/assets/recorded/runs.db").exists())
 
