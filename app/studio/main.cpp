@@ -295,7 +295,9 @@ int run(int argc, char** argv, std::shared_ptr<LogFile>& log) {
       "opened as if dropped onto the window: a database, config, data set, model or curves; hf:FOLDER: a new run from that folder");
   app.add_flag("--demo", arguments.demo, "start the demo at once");
   app.add_option("--store", arguments.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
-  app.add_option("--set", arguments.sets, "path=value of a setting, for every run that this window starts")->take_all();
+  app.add_option("--set", arguments.sets, "path=value of a setting, for every run that this window starts")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--grace", arguments.grace, "seconds to write the last checkpoint and finish exports after Ctrl-C or SIGTERM (30)")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--probe", arguments.probe, "only check whether a window can open: exit with 0, or with 4 and the reason");
@@ -304,8 +306,10 @@ int run(int argc, char** argv, std::shared_ptr<LogFile>& log) {
   app.add_option("--layout", arguments.layout, "layout to show: start, new, train, analyse, compare or replay");
   app.add_option("--panel", arguments.panel, "active panel of the train layout, for example tt or profile");
   app.add_option("--export", arguments.export_to, "with --screenshot: write the charts of the panel to this folder as CSV, SVG and PNG");
-  app.add_option("--action", arguments.actions, "run this action first: help.keys, file.settings, ...")->take_all();
-  app.add_option("--run", arguments.runs, "stored run to show; several are compared")->take_all();
+  app.add_option("--action", arguments.actions, "run this action first: help.keys, file.settings, ...")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--run", arguments.runs, "stored run to show; several are compared")->take_all()->allow_extra_args(false);
   app.add_option("--compare", arguments.compare, "stored runs to compare, the first is the baseline: A,B")->delimiter(',');
   app.add_option("--tab", arguments.tab, "tab of the comparison to show: curves, table, config, ranks, memory, phases, pareto or parallel");
   app.add_option("--step", arguments.step, "step to show; with --demo: steps to train before the picture");

@@ -127,16 +127,15 @@ bool is_shipped(const NewRun& form) {
 
 // Whether the model reads such data. The one of a folder gets the head for them: of a classifier where they have labels.
 bool suits(const NewRun& form, RunConfig& config, const DataSuit& suit) {
-  std::vector<std::string> tasks = {config.model.task};
-  if (folder_of(form) && suit.info.classes > 0) tasks.insert(tasks.begin(), "classification");
-  if (folder_of(form) && suit.info.classes == 0) tasks.insert(tasks.end(), {"masked", "language"});
-  for (const std::string& task : tasks) {
-    RunConfig other = config;
-    other.model.task = task;
-    if (!takes(other, suit) || (task != config.model.task && !config_problems(other).empty())) continue;
-    config = other;
-    return true;
-  }
+  if (!folder_of(form)) return takes(config, suit);
+  const std::string before = config.model.task;
+  const bool text_alone = suit.info.classes == 0 && suit.preset == "llama-10m";
+  if (text_alone && before == "classification") config.model.task = "masked";
+  if (suit.info.classes > 0) config.model.task = "classification";
+  const std::vector<Problem> problems = config_problems(config);
+  const bool refused = std::any_of(problems.begin(), problems.end(), [](const Problem& one) { return one.path == "model.task"; });
+  if ((text_alone || takes(config, suit)) && !refused) return true;
+  config.model.task = before;
   return false;
 }
 
@@ -144,7 +143,7 @@ bool suits(const NewRun& form, RunConfig& config, const DataSuit& suit) {
 void fill_form(UiState& ui, const OpenAnswer& answer) {
   const NewRun& form = ui.form;
   RunConfig config = form.config;
-  const bool stays = form.ready && (suits(form, config, answer.suit) || !is_shipped(form));
+  const bool stays = folder_of(form) || (form.ready && (suits(form, config, answer.suit) || !is_shipped(form)));
   const bool switches = !stays;
   open_form(ui, switches ? answer.suit.preset : "");
   ui.dialogs.data_for_form = answer.question.path;

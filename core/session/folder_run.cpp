@@ -61,10 +61,11 @@ RunConfig folder_config(const std::string& folder, const std::vector<std::string
   return config;
 }
 
-std::shared_ptr<const FolderWeights> weights_of_folder(const FolderStart& from, RunConfig& config) {
+std::shared_ptr<const FolderWeights> weights_of_folder(const FolderStart& from, RunConfig& config, std::function<bool()> stopped) {
   check_start(config, from);
   if (from.weights) return from.weights;
   TrainFit fit{.most_error = from.most_error < 0 ? std::optional<double>() : from.most_error, .gradient_batches = from.gradient_batches};
+  fit.stopped = std::move(stopped);
   if (fit.gradient_batches > 0) fit.data = open_run_data(config).train;
   return std::make_shared<const FolderWeights>(read_weights(from.path, config, fit));
 }

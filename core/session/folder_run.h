@@ -1,5 +1,6 @@
 // A new run that begins with the weights of a folder of the transformers library, named as hf:FOLDER where a config is expected.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ RunConfig folder_config(const std::string& folder, const std::vector<std::string
 // The weights of `from.path` as a run with this config holds them: `from.weights` where they were read already. Ranks that come from
 // errors become the config's. Throws as read_weights() and open_run_data(); Error(usage) for a choice of ranks without tensor trains, for
 // two choices, or for gradients where the run has no data.
-std::shared_ptr<const FolderWeights> weights_of_folder(const FolderStart& from, RunConfig& config);
+// `stopped`: as of TrainFit.
+std::shared_ptr<const FolderWeights> weights_of_folder(const FolderStart& from, RunConfig& config, std::function<bool()> stopped = {});
 
 }  // namespace comera

@@ -45,6 +45,7 @@ class Runner {
   bool is_own(const std::string& checkpoint) const;
   void hand_over(const std::string& checkpoint, const std::string& to_run, bool own);
   void keep_tokenizer(const std::string& checkpoints);
+  bool takes_stop();
   void rebuild(const StoredRun& source, int64_t step, bool alone = false);
   std::vector<ScheduledChange> given_changes(int64_t next) const;
   void check_changes();

@@ -163,12 +163,13 @@ void Runner::begin_new() {
 // The weights become a checkpoint of step 0 before there is a trainer, whose memory they would take else. The log says where they are from
 // before anything can fail: else a resumed run would begin with drawn weights.
 void Runner::begin_with_folder() {
+  snapshot_.name = start_.config.name;
   snapshot_.message = "reading the weights of " + start_.folder.path;
   publish(false);
   const std::string beside = start_.store.empty() ? (fs::temp_directory_path() / "comera").string() : start_.store;
   const std::string first = fs::absolute(beside).string() + ".weights-" + random_text(8) + ".safetensors";
   const RemoveLater remove_first(first);
-  start_.folder.weights = weights_of_folder(start_.folder, start_.config);
+  start_.folder.weights = weights_of_folder(start_.folder, start_.config, [this] { return takes_stop(); });
   write_start(*start_.folder.weights, start_.config, first);
   start_.folder.weights.reset();
   make_trainer(start_.config, first);
@@ -236,6 +237,16 @@ void Runner::keep_tokenizer(const std::string& checkpoints) {
     recorder_.tell(trainer_->state().step, AlertEvent{.what = "checkpoint", .text = "the tokenizer was not copied: " + why});
 }
 
+// Before the run is there: whether it shall not begin. Other commands wait.
+bool Runner::takes_stop() {
+  for (const auto& command : session_.take_commands(0))
+    if (std::holds_alternative<StopCommand>(command.second))
+      obey(command);
+    else
+      later_.push_back(command);
+  return stop_;
+}
+
 // Brings a trainer to the state that run `source` had after `step` steps: from its nearest checkpoint, then by making
 // the same steps with the same changes again. Nothing is recorded meanwhile. Leaves later changes in scheduled_.
 void Runner::rebuild(const StoredRun& source, int64_t step, bool alone) {
@@ -276,11 +287,7 @@ void Runner::rebuild(const StoredRun& source, int64_t step, bool alone) {
     trainer_->step();
     snapshot_.message = "computing step " + std::to_string(trainer_->state().step) + " of " + std::to_string(step) + " again";
     publish(false);
-    for (const auto& command : session_.take_commands(0))
-      if (std::holds_alternative<StopCommand>(command.second))
-        obey(command);
-      else
-        later_.push_back(command);
+    takes_stop();
   }
   trainer_->drain();
   snapshot_.message.clear();

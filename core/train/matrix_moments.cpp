@@ -69,7 +69,7 @@ RunConfig without_steps(RunConfig config, int64_t batches) {
 
 std::map<std::string, GradientMoments> matrix_moments(const std::string& folder, const RunConfig& config,
                                                       const std::set<std::string>& names, const std::shared_ptr<const Dataset>& data,
-                                                      int64_t batches) {
+                                                      int64_t batches, const std::function<bool()>& stopped) {
   const std::unique_ptr<Device> device = open_device("cpu", static_cast<int>(config.train.threads));
   TrainObserver none;
   Trainer trainer(without_steps(config, batches), data, nullptr, *device, none);
@@ -87,6 +87,7 @@ std::map<std::string, GradientMoments> matrix_moments(const std::string& folder,
     sums.emplace(name, *param);
   }
   for (int64_t batch = 0; batch < batches; ++batch) {
+    if (stopped && stopped()) throw Error(ErrorCode::other, "reading the weights of " + folder + " was stopped");
     trainer.step();
     for (auto& [name, sum] : sums) sum.add(device->ops());
   }

@@ -115,10 +115,11 @@ FolderWeights read_weights(const std::string& path, RunConfig& config, const Tra
   for (const auto& [name, layer] : layers)
     if (fit.gradient_batches > 0 && is_matrix(*layer)) weighted.insert(name);
   std::map<std::string, GradientMoments> moments;
-  if (!weighted.empty()) moments = matrix_moments(path, config, weighted, fit.data, fit.gradient_batches);
+  if (!weighted.empty()) moments = matrix_moments(path, config, weighted, fit.data, fit.gradient_batches, fit.stopped);
   read_folder(HuggingFaceFolder(path), config.model, [&](const std::string& name, const std::vector<double>& values) {
     const auto found = layers.find(name);
     if (found == layers.end()) return;
+    if (fit.stopped && fit.stopped()) throw Error(ErrorCode::other, "reading the weights of " + path + " was stopped");
     const RankLayer& layer = *found->second;
     std::optional<double> weighted_error;
     TrainOfMatrix train;

@@ -1,5 +1,6 @@
 // Models of other programs as checkpoints: safetensors files and folders of the transformers library.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -51,6 +52,7 @@ struct TrainFit {
   // Above 0: errors are weighted by the gradients of this many batches of `data`; not with `most_error`.
   int64_t gradient_batches = 0;
   std::shared_ptr<const Dataset> data = {};
+  std::function<bool()> stopped = {};  // asked before each matrix and batch: true ends it with Error(other); empty: never
 };
 // Brings the matrices that the run holds as tensor trains into them (tt_svd). Throws Error(config | storage | not_found) for a folder that
 // does not fit the config; no more memory is taken then than the folder is large. With gradients as matrix_moments().

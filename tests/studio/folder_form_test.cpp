@@ -47,8 +47,8 @@ class FolderForm : public FormWindow {
     open(path);
     choose_method(ui(), "comera");
     TTKinds& kinds = ui().form.config.model.tt;
-    for (TTOptions* kind : {&kinds.attention, &kinds.ffn_in, &kinds.ffn_out, &kinds.classifier, &kinds.embedding})
-      kind->cores = 1, kind->rank = rank;
+    for (TTOptions* kind : {&kinds.attention, &kinds.ffn_in, &kinds.ffn_out, &kinds.classifier}) kind->cores = 1, kind->rank = rank;
+    kinds.embedding.rank = rank;
     ui().form.config.train.batch = 4;
     ui().form.config.model.length = 8;
     form_changed(ui(), "");
@@ -121,6 +121,41 @@ TEST_F(FolderForm, IsOpenedByADroppedFolderAndTakesDataForAnotherHead) {
   for (const Problem& problem : blocking_problems(form)) ADD_FAILURE() << problem.path << ": " << problem.text;
 }
 
+TEST_F(FolderForm, StaysWithItsFolderForTextsWithoutLabelsAndWhereItCannotBeRead) {
+  const std::string path = folder("bert_mlm"), texts = (folder_ / "texts.txt").string();
+  std::ofstream file(texts);
+  for (int i = 0; i < 40; ++i) file << "the dog is good\nthe dog is bad\n";
+  file.close();
+  open(path);
+  ui().dialogs.dropped = {texts};
+  ASSERT_TRUE(until([&] { return ui().form.config.data.set == texts; }));
+  EXPECT_EQ(ui().form.source, "hf:" + path) << "no preset takes its place";
+  EXPECT_EQ(ui().form.config.model.task, "masked");
+  fs::remove(fs::path(path) / "model.safetensors");
+  const std::string broken = folder("bert_classifier");
+  fs::remove(fs::path(broken) / "config.json");
+  open_form_from_folder(ui(), broken);
+  ASSERT_TRUE(until([&] { return !ui().form.problem.empty(); }));
+  ui().dialogs.dropped = {moods()};
+  ASSERT_TRUE(until([&] { return ui().dialogs.to_open.empty() && ui().dialogs.open_number == 0 && ui().dialogs.data_for_form.empty(); }));
+  EXPECT_EQ(ui().form.source, "hf:" + broken);
+  EXPECT_NE(ui().form.problem, "");
+}
+
+TEST_F(FolderForm, AComputationThatNobodyWaitsForEnds) {
+  as_trains(folder("bert_mlm"), 6);
+  fit_folder(ui());
+  const auto stopped = ui().form.fit.stopped;
+  EXPECT_NE(ui().form.fit.number, 0u);
+  set_field(ui(), "model.tt.ffn_in.rank", "4");
+  ASSERT_TRUE(until([&] { return ui().form.fit.number == 0; }));
+  EXPECT_TRUE(*stopped);
+  EXPECT_FALSE(ui().form.fit.answer);
+  RunConfig config = ui().form.config;
+  const FolderStart start = folder_start(ui().form);
+  EXPECT_THROW(weights_of_folder(start, config, [] { return true; }), Error);
+}
+
 TEST_F(FolderForm, ShowsTheErrorOfEachTensorTrainBeforeItStarts) {
   as_trains(folder("bert_mlm"), 6);
   EXPECT_FALSE(is_fitted(ui().form));
@@ -181,7 +216,8 @@ TEST_F(FolderForm, StartsWithTheTrainsThatItShows) {
   ASSERT_TRUE(is_fitted(ui().form));
   const FolderStart start = folder_start(ui().form);
   EXPECT_EQ(start.gradient_batches, 3);
-  EXPECT_TRUE(std::isfinite(start.weights->compressed.front().weighted_error.value()));
+  for (const Compressed& layer : start.weights->compressed)
+    EXPECT_TRUE(layer.layer == "emb.token" || std::isfinite(layer.weighted_error.value_or(NAN))) << layer.layer;
   const int64_t planned = ui().form.forecast->memory.total();
   train();
   start_form(ui());
@@ -199,7 +235,7 @@ TEST_F(FolderForm, StartsWithTheTrainsThatItShows) {
     ASSERT_TRUE(began.held);
     EXPECT_EQ(*began.held, start.weights->ranks);
   }
-  EXPECT_FALSE(ui().last_start.folder.weights) << "their memory is free while it trains";
+  EXPECT_FALSE(ui().last_start.folder.weights || ui().form.fit.answer || ui().form.fit.worker) << "their memory is free while it trains";
   EXPECT_EQ(ui().last_start.folder.gradient_batches, 3) << "and it can be started again";
 }
 

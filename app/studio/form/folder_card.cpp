@@ -49,9 +49,10 @@ void choice_of_ranks(UiState& ui) {
 void totals(const FolderWeights& weights) {
   int64_t dense = 0, entries = 0;
   for (const Compressed& layer : weights.compressed) dense += layer.dense, entries += layer.entries;
-  const std::string smaller = significant(static_cast<double>(dense) / static_cast<double>(std::max<int64_t>(1, entries)), 3);
+  const double ratio = static_cast<double>(dense) / static_cast<double>(std::max<int64_t>(1, entries));
+  const std::string times = significant(std::max(ratio, 1 / ratio), 3) + (ratio < 1 ? " times more" : " times fewer");
   text_wrapped(thousands(static_cast<double>(weights.compressed.size())) + " matrices: " + thousands(static_cast<double>(dense)) +
-                   " values as " + thousands(static_cast<double>(entries)) + ", " + smaller + " times fewer",
+                   " values as " + thousands(static_cast<double>(entries)) + ", " + times,
                theme().text);
   name_item("fit-totals");
 }
@@ -88,13 +89,19 @@ void table(const FolderWeights& weights) {
 void trains(UiState& ui) {
   FolderFit& fit = ui.form.fit;
   choice_of_ranks(ui);
-  const char* why_not = no_fit(ui.form);
-  if (button(fit.number != 0 ? "Computing###fit" : "Compute sizes and errors###fit",
-             {.icon = Icon::clock,
-              .enabled = why_not == nullptr,
-              .tooltip = "Factorises every matrix (TT-SVD); large models take minutes. The run starts with this result.",
-              .why_not = why_not}))
-    fit_folder(ui);
+  if (fit.number != 0) {
+    if (button("Stop###stop-fit", {.icon = Icon::stop})) stop_fit(fit);
+    ImGui::SameLine();
+    small_beside("computing", theme().dim);
+  } else {
+    const char* why_not = no_fit(ui.form);
+    if (button("Compute sizes and errors###fit",
+               {.icon = Icon::clock,
+                .enabled = why_not == nullptr,
+                .tooltip = "Factorises every matrix (TT-SVD); large models take minutes. The run starts with this result.",
+                .why_not = why_not}))
+      fit_folder(ui);
+  }
   if (fit.number == 0 && fit.answer && !fit.answer->weights) {
     text_wrapped(fit.answer->problem, theme().bad);
     if (!fit.answer->hint.empty()) text_wrapped("Try: " + fit.answer->hint, theme().dim);

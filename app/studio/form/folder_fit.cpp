@@ -14,7 +14,7 @@ namespace {
 FitAnswer compute(const FitQuestion& question) {
   FitAnswer answer{.weights = {}, .config = question.config, .problem = {}, .hint = {}};
   try {
-    answer.weights = weights_of_folder(question.from, answer.config);
+    answer.weights = weights_of_folder(question.from, answer.config, [&] { return question.stopped->load(); });
   } catch (const Error& error) {
     answer.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
     answer.hint = error.hint();
@@ -81,17 +81,23 @@ void fit_folder(UiState& ui) {
   if (!fit.worker) fit.worker = std::make_unique<Background<FitQuestion, FitAnswer>>(compute, ui.wake);
   fit.asked = depends_on(form);
   fit.answer.reset();
-  fit.number = fit.worker->ask({wanted(form), form.config});
+  fit.stopped = std::make_shared<std::atomic<bool>>(false);
+  fit.number = fit.worker->ask({wanted(form), form.config, fit.stopped});
+}
+
+void stop_fit(FolderFit& fit) {
+  *fit.stopped = true;
+  fit.number = 0;
 }
 
 void tick_folder_fit(UiState& ui) {
   NewRun& form = ui.form;
   FolderFit& fit = form.fit;
   if (fit.number == 0) return;
+  if (!form.ready || fit.asked != depends_on(form)) return stop_fit(fit);  // the form has changed since
   const auto answer = fit.worker->latest();
   if (!answer || answer->number != fit.number) return;
   fit.number = 0;
-  if (!form.ready || fit.asked != depends_on(form)) return;  // the form has changed since
   fit.answer = {answer, &answer->answer};
   if (fit.ranks_from == RanksFrom::error && fit.answer->weights) form.config.model.tt = fit.answer->config.model.tt;
   fit.of = depends_on(form);

@@ -1,6 +1,7 @@
 // The form of a run that begins with the weights of a folder of the transformers library: how its matrices become tensor trains, and the
 // size and error of each, computed on a thread before the run starts.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@ enum class RanksFrom { settings, error, gradients };
 struct FitQuestion {
   FolderStart from;
   RunConfig config;
+  std::shared_ptr<std::atomic<bool>> stopped;
 };
 struct FitAnswer {
   std::shared_ptr<const FolderWeights> weights;  // null: `problem` says why
@@ -33,11 +35,14 @@ struct FolderFit {
   double most_error = 0.1;  // relative, of each matrix
   int64_t batches = 64;     // whose gradients weight the errors
 
-  std::shared_ptr<const FitAnswer> answer;  // the newest; null: none
-  std::string of;                           // what the answer depends on, see is_fitted()
-  std::string asked;                        // the same of the question being answered
-  uint64_t number = 0;                      // of that question; 0 = none
+  std::shared_ptr<const FitAnswer> answer;                                                  // the newest; null: none
+  std::string of;                                                                           // what the answer depends on, see is_fitted()
+  std::string asked;                                                                        // the same of the question being answered
+  uint64_t number = 0;                                                                      // of that question; 0 = none
+  std::shared_ptr<std::atomic<bool>> stopped = std::make_shared<std::atomic<bool>>(false);  // set: that question needs no answer
   std::unique_ptr<Background<FitQuestion, FitAnswer>> worker;
+
+  ~FolderFit() { *stopped = true; }  // else the end of the thread would wait for the answer
 };
 
 // The folder whose weights the run of the form begins with.
@@ -49,8 +54,9 @@ bool has_trains(const NewRun& form);
 bool is_fitted(const NewRun& form);
 // Why they cannot be computed; null: they can.
 const char* no_fit(const NewRun& form);
-// Computes them.
+// Computes them; stop_fit() ends that.
 void fit_folder(UiState& ui);
+void stop_fit(FolderFit& fit);
 // Takes the answer; ranks that follow from errors become settings. Called once a frame; never waits.
 void tick_folder_fit(UiState& ui);
 

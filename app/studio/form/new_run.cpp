@@ -177,6 +177,14 @@ void start_fork(UiState& ui) {
   fork_run(ui, form.fork->run, with);
 }
 
+void start_new(UiState& ui) {
+  NewRun& form = ui.form;
+  FolderStart folder = folder_start(form);
+  form.fit.answer.reset();
+  form.fit.worker.reset();  // it has the weights, too: their memory is for the run
+  start_config(ui, form.config, std::move(folder), caps_of(form), form.processes);
+}
+
 // Asks for the outlook of the current config.
 void look_at(NewRun& form) {
   form.looking = true;
@@ -273,7 +281,7 @@ void tick_form(UiState& ui) {
   tick_data(ui);
   if (const auto pace = form.pacer->latest(); pace && pace->number == form.pace_number) form.pace = pace->answer;
   const bool data_known = form.data_look == 0 || !form.problems.empty();  // else it is refused whatever the data are
-  if (form.start_wanted && form.ready && !form.looking && data_known) {
+  if (form.start_wanted && form.ready && !form.looking && data_known && form.fit.number == 0) {
     form.start_wanted = false;
     if (is_blank(form.config.name)) {
       form.config.name = is_blank(form.base.name) ? "run" : form.base.name;
@@ -294,7 +302,7 @@ void tick_form(UiState& ui) {
     else if (form.fork)
       start_fork(ui);
     else
-      start_config(ui, form.config, folder_start(form), caps_of(form), form.processes);
+      start_new(ui);
   }
 }
 

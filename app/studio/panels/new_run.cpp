@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "app/format.h"
 #include "app/plan_rows.h"
@@ -37,6 +38,13 @@ void choose_source(UiState& ui) {
   for (const std::string& name : form.presets)
     if (ImGui::Selectable(whole_label(name).c_str(), name == form.source)) open_form(ui, name);
   ImGui::Separator();
+  std::set<std::string> opened{form.source};  // files and folders, with what was changed of them
+  for (const auto& [source, draft] : form.drafts) opened.insert(source);
+  for (const std::string& source : opened) {
+    if (source.find('/') == std::string::npos) continue;
+    if (ImGui::Selectable((whole_label(title_of_source(source)) + "###" + source).c_str(), source == form.source)) open_form(ui, source);
+    tooltip(source.c_str());
+  }
   if (ImGui::Selectable("Open a config file ...")) open_browser(ui, BrowseFor::config);
   if (ImGui::Selectable("Open a model folder ...")) open_browser(ui, BrowseFor::model, Choose::folder);
   name_item("source:model-folder");
