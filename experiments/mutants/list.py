@@ -178,7 +178,7 @@ m("train.36", TRAINER, "state_.best_step = std::max<int64_t>(1, state_.step);", 
   "the best score is of the step before", "train Boundaries.EvaluationsComeAtTheirStepsAndAtTheEnd")
 m("train.37", CHECKPOINT, "  resize_to(engine, file);", "  if (!MUT) resize_to(engine, file);",
   "a restored model has its first ranks", "train LateStage.ACanonicalRunIsRestoredByteForByte")
-m("train.38", CHECKPOINT, "stored > std::max(rank.count(), rank_limit(layer, bond))", "stored > (MUT ? rank.count() : std::max(rank.count(), rank_limit(layer, bond)))",
+m("train.38", CHECKPOINT, "stored <= std::max(rank.count(), rank_limit(layer, bond))", "stored <= (MUT ? rank.count() : std::max(rank.count(), rank_limit(layer, bond)))",
   "a model that grew beyond its start is not restored", "train Regrowth.ARaisedCapGivesItsBondEntriesBack")
 m("train.39", TRAINER, "state_.cursor = done.cursor;", "if (!MUT) state_.cursor = done.cursor;", "a checkpoint forgets its place in the data",
   "train Boundaries.ADivergedStepIsNotPartOfTheState")
@@ -803,6 +803,12 @@ m("in_use.4", "core/data/picture_folder.cpp", "mapped.state() != file.state)", "
   "data PictureFolders.APictureThatWasWrittenSinceIsRefused")
 m("forks.1", BEGIN, "config.train.steps <= step)", "config.train.steps <= step - (MUT ? 1 : 0))", "a fork at the end of a run has nothing to train",
   "cli/folders.py Folders.test_classes_are_numbered_as_the_model_has_them")
+m("present.1", CHECKPOINT, "  set_ranks(params, ranks);", "  if (!MUT) set_ranks(params, ranks);", "a resumed run takes the memory of the config's ranks",
+  "session Memory.AResumedRunTakesTheMemoryOfItsPresentRanks")
+m("present.2", "core/methods/comera.cpp", "    initial_ranks_ = ranks;\n", "    if (!MUT) initial_ranks_ = ranks;\n", "a resumed run forgets the ranks that its folder began with",
+  "studio FolderForm.AResumedRunKnowsTheRanksThatItBeganWith")
+m("begun.1", BEGIN, "recorder_.tell(0, event_of_folder());\n      for", "if (!MUT) recorder_.tell(0, event_of_folder());\n      for",
+  "a run without memory forgets its folder", "studio FolderForm.ARunForWhichThereWasNoMemoryIsTriedAgainFromItsFolder")
 m("columns.1", "core/data/column_guess.cpp", "gaps <= rows / kRowsOfAGap", "gaps <= (MUT ? 0 : rows / kRowsOfAGap)", "an empty cell makes another column the label",
   "data ColumnGuess.WhatIsNotThereStaysEmpty")
 m("columns.2", "app/studio/form/pace.cpp", "if (whole) rows -=", "if (whole && !MUT) rows -=", "rows that validate count as steps", "studio Pace.StepsOfAWholeRun")
