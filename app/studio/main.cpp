@@ -266,7 +266,8 @@ int interactive(Window& window, UiState& ui, const Arguments& arguments) {
     window.remember();
     std::_Exit(code);
   }
-  if (ui.form.measuring) {  // likewise while steps are timed; work that writes to the store finishes first
+  // Likewise while steps are timed or a folder is computed; work that writes to the store finishes first.
+  if (ui.form.measuring || (ui.form.fit.worker && ui.form.fit.worker->busy())) {
     ui.live.reset();
     ui.ending.clear();
     ui.store.reset();
