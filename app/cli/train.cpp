@@ -231,7 +231,7 @@ int train(const Context& context, const TrainOptions& options, Processes others)
   }
   note_weights(context, *folder->start.weights);
   start.config = folder->config;
-  start.folder = std::move(folder->start);  // their memory is free once they are in the model
+  start.folder = std::move(folder->start);  // the session frees the weights once the model has them
   if (trains_with_process_0(start)) return 0;
   const Json weights = weights_json(*start.folder.weights);
   return follow(context, std::move(start), options, {{"weights", weights}});

@@ -160,8 +160,8 @@ void Runner::begin_new() {
   make_changes();
 }
 
-// The weights become a checkpoint of step 0 before there is a trainer, whose memory they would take else. The log says where they are from
-// before anything can fail: else a resumed run would begin with drawn weights.
+// The weights become a checkpoint of step 0 before the trainer exists, so that only one of the two takes memory at a time. The log names
+// the folder before anything can fail: otherwise a resumed run would begin with drawn weights.
 void Runner::begin_with_folder() {
   snapshot_.name = start_.config.name;
   snapshot_.message = "reading the weights of " + start_.folder.path;
@@ -237,7 +237,7 @@ void Runner::keep_tokenizer(const std::string& checkpoints) {
     recorder_.tell(trainer_->state().step, AlertEvent{.what = "checkpoint", .text = "the tokenizer was not copied: " + why});
 }
 
-// Before the run is there: whether it shall not begin. Other commands wait.
+// Whether somebody stops the run before it has begun. Other commands wait.
 bool Runner::takes_stop() {
   for (const auto& command : session_.take_commands(0))
     if (std::holds_alternative<StopCommand>(command.second))

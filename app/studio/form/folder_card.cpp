@@ -27,18 +27,19 @@ void choice_of_ranks(UiState& ui) {
   static constexpr const char* kFrom[] = {"By rank", "By error", "By gradients"};
   static constexpr const char* kAbout[] = {
       "Each matrix gets the ranks of the settings. Its error follows from them.",
-      "The smallest ranks for which the relative error of each matrix is at most this.",
+      "The smallest ranks for which the relative error of each matrix is at most the value below.",
       "The ranks of the settings. Gradients of training batches weight the errors: parts of a matrix that change the loss most are kept."};
   int from = static_cast<int>(fit.ranks_from);
   if (segmented("ranks-from", kFrom, 3, from)) fit.ranks_from = static_cast<RanksFrom>(from);
   text_wrapped(kAbout[from], theme().dim);
-  ImGui::SetNextItemWidth(em(8));
   if (fit.ranks_from == RanksFrom::error) {
+    ImGui::SetNextItemWidth(em(8));
     const double least = 0.001, most = 1;
     ImGui::DragScalar("largest relative error###most-error", ImGuiDataType_Double, &fit.most_error, 0.002f, &least, &most, "%.3f",
                       ImGuiSliderFlags_AlwaysClamp);
     name_item("most-error");
   } else if (fit.ranks_from == RanksFrom::gradients) {
+    ImGui::SetNextItemWidth(em(8));
     const int64_t least = 1, most = 100000;
     ImGui::DragScalar("batches###gradient-batches", ImGuiDataType_S64, &fit.batches, 0.5f, &least, &most, "%lld",
                       ImGuiSliderFlags_AlwaysClamp);
@@ -120,11 +121,13 @@ void draw_folder_card(UiState& ui) {
   if (!begin_card("card-folder", {0, 0}, ImGuiChildFlags_AutoResizeY)) return end_card();
   card_title("Weights of a model folder", folder->c_str());
   push_small();
-  if (!form.new_head.empty()) text_wrapped("A new head for the task begins with drawn values: " + form.new_head, theme().dim);
+  if (!form.new_head.empty()) text_wrapped("The folder has no head for this task. Drawn at random: " + form.new_head, theme().dim);
   if (has_trains(form))
     trains(ui);
   else
-    text_wrapped("Matrices are those of the folder. As tensor trains: method.weights = tt, or the method CoMERA.", theme().dim);
+    text_wrapped(
+        "The run begins with the folder's matrices. To make them tensor trains, set method.weights = tt or choose the method CoMERA.",
+        theme().dim);
   ImGui::PopFont();
   end_card();
 }

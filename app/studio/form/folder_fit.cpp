@@ -67,7 +67,7 @@ const char* no_fit(const NewRun& form) {
   if (form.fit.number != 0) return "They are being computed";
   if (!form.ready || form.looking) return "The settings are being checked";
   const bool by_gradients = form.fit.ranks_from == RanksFrom::gradients;
-  if (by_gradients && form.config.data.set.empty()) return "Choose a data set: gradients are those of its batches";
+  if (by_gradients && form.config.data.set.empty()) return "Choose a data set: the gradients come from its batches";
   if (!form.problems.empty()) return "A setting is invalid";
   for (const Problem& problem : form.outlook_problems)
     if (by_gradients || problem.path == "model") return "A setting is invalid";  // else it needs neither data nor a device
