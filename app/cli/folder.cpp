@@ -13,6 +13,9 @@ void FolderOptions::add_to(Verb& verb, bool with_error) {
   verb.option("--tt-error", tt_error,
               "of a model folder: the smallest ranks for which the relative error of each tensor train is at most this")
       .not_negative();
+  verb.option("--tt-compression", tt_compression,
+              "of a model folder: the ranks of smallest error for which all tensor trains are this many times smaller than their matrices")
+      .not_negative();
   verb.option("--tt-gradients", tt_gradients,
               "of a model folder: weight the errors of tensor trains by the gradients of this many training batches")
       .not_negative();
@@ -26,15 +29,19 @@ void FolderOptions::add_to(std::vector<std::string>& sets) const {
 
 std::optional<FolderRun> folder_run(const std::string& config, const std::vector<std::string>& sets, const FolderOptions& options) {
   if (const std::optional<std::string> folder = folder_named(config)) {
-    FolderRun run{folder_config(*folder, sets),
-                  {.path = *folder, .most_error = options.tt_error, .gradient_batches = options.tt_gradients}};
+    FolderRun run{
+        folder_config(*folder, sets),
+        {.path = *folder, .most_error = options.tt_error, .compression = options.tt_compression, .gradient_batches = options.tt_gradients}};
     run.start.weights = weights_of_folder(run.start, run.config);
     return run;
   }
-  const bool by_error = options.tt_error >= 0;
-  if (by_error || options.tt_gradients > 0)
-    throw Error(ErrorCode::usage, std::string(by_error ? "--tt-error" : "--tt-gradients") + " needs a model folder",
-                config + " begins with drawn weights", "give hf:FOLDER, or ranks: --set model.tt.ffn_in.rank=16");
+  const std::string given = options.tt_error >= 0        ? "--tt-error"
+                            : options.tt_compression > 0 ? "--tt-compression"
+                            : options.tt_gradients > 0   ? "--tt-gradients"
+                                                         : "";
+  if (!given.empty())
+    throw Error(ErrorCode::usage, given + " needs a model folder", config + " begins with drawn weights",
+                "give hf:FOLDER, or ranks: --set model.tt.ffn_in.rank=16");
   return {};
 }
 

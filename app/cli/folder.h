@@ -9,10 +9,11 @@
 
 namespace comera::cli {
 
-// --data, --task, --tt-error and --tt-gradients of train and plan; the first two of duel.
+// --data, --task, --tt-error, --tt-compression and --tt-gradients of train and plan; the first two of duel.
 struct FolderOptions {
   std::string data, task;
   double tt_error = -1;  // below 0: not given
+  double tt_compression = 0;  // 0: not given
   int64_t tt_gradients = 0;
 
   void add_to(Verb& verb, bool with_error = true);
@@ -20,8 +21,8 @@ struct FolderOptions {
   void add_to(std::vector<std::string>& sets) const;
 };
 
-// The run of hf:FOLDER, with its weights read; nullopt: `config` names another config, for which --tt-error and --tt-gradients are
-// Error(usage).
+// The run of hf:FOLDER, with its weights read; nullopt: `config` names another config, for which the options of tensor trains
+// are Error(usage).
 struct FolderRun {
   RunConfig config;
   FolderStart start;

@@ -21,7 +21,7 @@ const std::map<std::string, const char*>& examples() {
        "  comera train demo --edit 500:stage=late --edit 800:rank.cap.fc0.2=8\n"
        "  mpirun -n 4 --bind-to none comera train encoder2-nli\n"
        "  comera train hf:bert-folder --data reviews.csv --task classify --method lora\n"
-       "  comera train hf:llama-folder --data texts --task lm --method comera --tt-error 0.1"},
+       "  comera train hf:llama-folder --data texts --task lm --method comera --tt-compression 4"},
       {"resume",
        "  comera resume RUN\n"
        "  comera resume RUN --from-step 500 --extend 1000"},

@@ -55,7 +55,7 @@ std::string no_duel(const UiState& ui) {
   if (ui.store_path.empty() || !ui.store) return "Runs are not stored in this window: open a database";
   if (const std::string no = no_writing(ui); !no.empty()) return no;
   if (plan.chosen.empty()) return "Tick methods first";
-  if (folder_of(form) && has_trains(form) && form.fit.ranks_from != RanksFrom::settings)
+  if (folder_of(form) && has_trains(form) && (form.fit.ranks_from != RanksFrom::settings || form.fit.by_gradients))
     return "A duel takes the ranks of the settings: choose By rank for the folder's weights";
   if (!plan.problem.empty()) return plan.problem;
   if (!form.ready || form.looking || !plan.done()) return "The plans are still being made";

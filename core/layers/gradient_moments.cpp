@@ -70,42 +70,76 @@ Tensor on_host(Values& values, int64_t rows, int64_t columns) {
   return Tensor(values.data(), {rows, columns}, DType::f64);
 }
 
+// A matrix as its error counts. V (k, l) is W, or W^T where W (m, n) is taller: its rows are the shorter side. With A A^T the moments of
+// the shorter side, B B^T those of the longer one, the cost is |A^T D B|^2: the leading left singular vectors U of A^T V B, of which S =
+// A^T V B B^T V^T A has the squares, give V' = A^-T U U^T A^T V.
+struct Weighted {
+  Weighted(const Values& matrix, int64_t m, int64_t n, const GradientMoments& moments)
+      : k(std::min(m, n)), l(std::max(m, n)), turned(m > n), v(turned ? transposed(matrix, m, n) : matrix) {
+    CHECK(std::ssize(matrix) == m * n, m << " x " << n);
+    CHECK(std::ssize(moments.shorter) == k * k && std::ssize(moments.longer) == (k == l ? k * k : l), m << " x " << n);
+    a = cholesky(scaled(moments.shorter, k), k);
+    Values longer = scaled(moments.longer, l), weighted(v.size()), inner(a.size()), half(a.size());
+    if (k == l)
+      ops().gemm(on_host(weighted, k, l), on_host(v, k, l), false, on_host(longer, l, l), false);
+    else
+      for (int64_t i = 0; i < k; ++i)
+        for (int64_t j = 0; j < l; ++j) weighted[at(i, l, j)] = v[at(i, l, j)] * longer[static_cast<size_t>(j)];
+    ops().gemm(on_host(inner, k, k), on_host(weighted, k, l), false, on_host(v, k, l), true);
+    ops().gemm(on_host(half, k, k), on_host(a, k, k), true, on_host(inner, k, k), false);
+    square.resize(a.size());
+    ops().gemm(on_host(square, k, k), on_host(half, k, k), false, on_host(a, k, k), false);
+  }
+  Ops& ops() { return device->ops(); }
+  // U (k, rank), and of each of its columns u what u^T S u is: (rank), descending.
+  Values basis(int64_t rank) {
+    Values u(static_cast<size_t>(k * rank));
+    ops().run(op::SingularBasis{on_host(u, k, rank), on_host(square, k, k), true});
+    return u;
+  }
+  Values costs(Values& u) {
+    const int64_t rank = std::ssize(u) / k;
+    Values kept(u.size()), out(static_cast<size_t>(rank));
+    ops().gemm(on_host(kept, k, rank), on_host(square, k, k), false, on_host(u, k, rank), false);
+    for (size_t i = 0; i < u.size(); ++i) out[i % out.size()] += u[i] * kept[i];
+    return out;
+  }
+
+  int64_t k, l;
+  bool turned;
+  std::unique_ptr<Device> device = open_cpu_device(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  Values v, a, square;  // square: S (k, k)
+};
+
 }  // namespace
 
 NearestOfRank nearest_of_rank(const Values& matrix, int64_t m, int64_t n, int64_t rank, const GradientMoments& moments) {
-  const bool turned = m > n;  // V (k, l) is W, or W^T: its rows are the shorter side
-  const int64_t k = std::min(m, n), l = std::max(m, n);
-  CHECK(std::ssize(matrix) == m * n && rank >= 1 && rank <= k, m << " x " << n << ", rank " << rank);
-  CHECK(std::ssize(moments.shorter) == k * k && std::ssize(moments.longer) == (k == l ? k * k : l), m << " x " << n);
-  const std::unique_ptr<Device> device = open_cpu_device(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
-  Ops& ops = device->ops();
-  Values v = turned ? transposed(matrix, m, n) : matrix;
-
-  // With A A^T the moments of the shorter side, B B^T those of the longer one: the error is |A^T D B|^2, so the leading left singular
-  // vectors U of A^T V B, of which A^T V B B^T V^T A has the squares, give V' = A^-T U U^T A^T V.
-  Values a = cholesky(scaled(moments.shorter, k), k), longer = scaled(moments.longer, l);
-  Values weighted(static_cast<size_t>(k * l)), inner(static_cast<size_t>(k * k)), half(inner.size()), square(inner.size());
-  if (k == l)
-    ops.gemm(on_host(weighted, k, l), on_host(v, k, l), false, on_host(longer, l, l), false);
-  else
-    for (int64_t i = 0; i < k; ++i)
-      for (int64_t j = 0; j < l; ++j) weighted[at(i, l, j)] = v[at(i, l, j)] * longer[static_cast<size_t>(j)];
-  ops.gemm(on_host(inner, k, k), on_host(weighted, k, l), false, on_host(v, k, l), true);
-  ops.gemm(on_host(half, k, k), on_host(a, k, k), true, on_host(inner, k, k), false);
-  ops.gemm(on_host(square, k, k), on_host(half, k, k), false, on_host(a, k, k), false);
-  Values u(static_cast<size_t>(k * rank));
-  ops.run(op::SingularBasis{on_host(u, k, rank), on_host(square, k, k), true});
-
-  Values kept(u.size()), right(static_cast<size_t>(rank * k)), thin(static_cast<size_t>(rank * l)), near(v.size());
-  ops.gemm(on_host(kept, k, rank), on_host(square, k, k), false, on_host(u, k, rank), false);
-  ops.gemm(on_host(right, rank, k), on_host(u, k, rank), true, on_host(a, k, k), true);
-  ops.gemm(on_host(thin, rank, l), on_host(right, rank, k), false, on_host(v, k, l), false);
+  Weighted w(matrix, m, n, moments);
+  const int64_t k = w.k, l = w.l;
+  CHECK(rank >= 1 && rank <= k, m << " x " << n << ", rank " << rank);
+  Values u = w.basis(rank);
   double all = 0, left = 0;
-  for (int64_t i = 0; i < k; ++i) all += square[at(i, k, i)];
-  for (size_t i = 0; i < u.size(); ++i) left += u[i] * kept[i];
-  solve_transposed(a, k, u, rank);
-  ops.gemm(on_host(near, k, l), on_host(u, k, rank), false, on_host(thin, rank, l), false);
-  return {turned ? transposed(near, k, l) : near, all > 0 ? std::sqrt(std::max(0.0, 1 - left / all)) : 0};
+  for (int64_t i = 0; i < k; ++i) all += w.square[at(i, k, i)];
+  for (const double cost : w.costs(u)) left += cost;
+  Values right(static_cast<size_t>(rank * k)), thin(static_cast<size_t>(rank * l)), near(w.v.size());
+  w.ops().gemm(on_host(right, rank, k), on_host(u, k, rank), true, on_host(w.a, k, k), true);
+  w.ops().gemm(on_host(thin, rank, l), on_host(right, rank, k), false, on_host(w.v, k, l), false);
+  solve_transposed(w.a, k, u, rank);
+  w.ops().gemm(on_host(near, k, l), on_host(u, k, rank), false, on_host(thin, rank, l), false);
+  return {w.turned ? transposed(near, k, l) : near, all > 0 ? std::sqrt(std::max(0.0, 1 - left / all)) : 0};
+}
+
+Values costs_of_ranks(const Values& matrix, int64_t m, int64_t n, const GradientMoments& moments) {
+  Weighted w(matrix, m, n, moments);
+  Values u = w.basis(w.k);
+  return w.costs(u);
+}
+
+double unit_of_costs(int64_t m, int64_t n, const GradientMoments& moments) {
+  const int64_t k = std::min(m, n);
+  double trace = 0;
+  for (int64_t i = 0; i < k; ++i) trace += moments.shorter[at(i, k, i)];
+  return trace / static_cast<double>(m * n);
 }
 
 }  // namespace comera

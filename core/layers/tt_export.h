@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/layers/fitted_ranks.h"
 #include "core/layers/form.h"
 #include "core/layers/gradient_moments.h"
 
@@ -41,13 +42,17 @@ struct TrainOfMatrix {
 };
 TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, std::optional<double> most_error = {});
 
-// The same of a matrix with errors weighted by gradients: TT-SVD of its nearest_of_rank(), at the ranks that the layer has. Not of tables
-// of TTM cores.
+// Not a table of TTM cores. Then the train is W^T (in, out): one bond lies between the columns of W and its rows.
+bool is_matrix(const RankLayer& layer);
+// What ranks of that bond cost and take, with errors weighted by gradients; the other bonds have the layer's ranks.
+RankChoice rank_choice(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments);
+
+// The same of a matrix with errors weighted by gradients: TT-SVD of its nearest_of_rank(), of `rank` between columns and rows (0: the
+// layer's), at the ranks that the layer has elsewhere, or the largest of use where these are smaller.
 struct TrainByGradients {
   TrainOfMatrix train;        // its error counts all entries alike, as above
   double weighted_error = 0;  // NearestOfRank::error, of the bond between columns and rows
 };
-bool is_matrix(const RankLayer& layer);
-TrainByGradients tt_svd(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments);
+TrainByGradients tt_svd(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments, int64_t rank = 0);
 
 }  // namespace comera

@@ -72,9 +72,12 @@ double error_of(const RankLayer& layer, TrainOfMatrix& train, const std::vector<
   return whole > 0 ? std::sqrt(sum) / whole : 0;
 }
 
-}  // namespace
+// The bond between the columns of a matrix and its rows, and its rank.
+size_t middle_of(const RankLayer& layer) { return layer.in_modes.size() - 1; }
 
-TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, std::optional<double> most_error) {
+// At `ranks`, or the largest of use where these are smaller; with `most_error` at the smallest ones that keep to it.
+TrainOfMatrix train_at(const RankLayer& layer, const std::vector<double>& matrix, const std::vector<int64_t>& ranks,
+                       std::optional<double> most_error) {
   const std::unique_ptr<Device> device = whole_cpu();
   Ops& ops = device->ops();
   const TrainPlaces places(layer);
@@ -93,8 +96,7 @@ TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, 
     const Shape& shape = layer.cores[k]->shape;
     const int64_t mode = shape.count() / (shape[0] * shape[-1]), rows = (k > 0 ? out.ranks.back() : 1) * mode;
     const int64_t columns = static_cast<int64_t>(rest.size()) / rows;
-    int64_t rank = most_error ? std::min(rows, columns) : shape[-1];
-    CHECK(rank <= std::min(rows, columns), layer.name << ": rank " << rank << " of " << rows << " x " << columns);
+    int64_t rank = most_error ? std::min(rows, columns) : std::min({rows, columns, ranks[k]});
     std::vector<double> basis(static_cast<size_t>(rows * rank)), next(static_cast<size_t>(rank * columns));
     ops.run(op::SingularBasis{on_host(basis, rows, rank), on_host(rest, rows, columns), true});
     ops.gemm(on_host(next, rank, columns), on_host(basis, rows, rank), true, on_host(rest, rows, columns), false);
@@ -127,14 +129,41 @@ TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, 
   return out;
 }
 
-bool is_matrix(const RankLayer& layer) { return layer.cores[0]->shape.rank() == 3; }
+std::vector<int64_t> ranks_of(const RankLayer& layer) {
+  std::vector<int64_t> ranks;
+  for (size_t k = 0; k + 1 < layer.cores.size(); ++k) ranks.push_back(layer.cores[k]->shape[-1]);
+  return ranks;
+}
 
-TrainByGradients tt_svd(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments) {
-  CHECK(is_matrix(layer) && !layer.in_modes.empty(), layer.name);
-  const int64_t middle = layer.cores[layer.in_modes.size() - 1]->shape[-1];  // the train is W^T (in, out)
-  const int64_t rank = std::min({middle, layer.rows, layer.columns});
-  const NearestOfRank nearest = nearest_of_rank(matrix, layer.rows, layer.columns, rank, moments);
-  TrainByGradients out{tt_svd(layer, nearest.matrix), nearest.error};
+}  // namespace
+
+TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, std::optional<double> most_error) {
+  return train_at(layer, matrix, ranks_of(layer), most_error);
+}
+
+bool is_matrix(const RankLayer& layer) { return layer.cores[0]->shape.rank() == 3 && !layer.in_modes.empty(); }
+
+RankChoice rank_choice(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments) {
+  const size_t middle = middle_of(layer);
+  const Param &left = *layer.cores[middle], &right = *layer.cores[middle + 1];
+  RankChoice choice{.costs = costs_of_ranks(matrix, layer.rows, layer.columns, moments)};
+  choice.unit = unit_of_costs(layer.rows, layer.columns, moments);
+  if (choice.unit == 0) choice.unit = 1 / std::max(1e-300, std::accumulate(choice.costs.begin(), choice.costs.end(), 0.0));
+  choice.each = left.count() / left.shape[-1] + right.count() / right.shape[0];
+  for (size_t k = 0; k < layer.cores.size(); ++k)
+    if (k != middle && k != middle + 1) choice.fixed += layer.cores[k]->count();
+  choice.most = std::min({std::ssize(choice.costs), left.count() / left.shape[-1], right.count() / right.shape[0]});
+  return choice;
+}
+
+TrainByGradients tt_svd(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments, int64_t rank) {
+  CHECK(is_matrix(layer), layer.name);
+  std::vector<int64_t> ranks = ranks_of(layer);
+  int64_t& middle = ranks[middle_of(layer)];
+  if (rank > 0) middle = rank;
+  middle = std::min({middle, layer.rows, layer.columns});
+  const NearestOfRank nearest = nearest_of_rank(matrix, layer.rows, layer.columns, middle, moments);
+  TrainByGradients out{train_at(layer, nearest.matrix, ranks, {}), nearest.error};
   out.train.error = error_of(layer, out.train, matrix);
   return out;
 }

@@ -26,6 +26,7 @@ struct StartEvent {  // of a run or a fork
   std::optional<std::string> imported = {};  // the file or folder that its first weights are from
   // How matrices of a folder became tensor trains; null: at the config's ranks.
   std::optional<double> most_error = {};         // of each matrix, relative
+  std::optional<double> compression = {};        // of all of them together
   std::optional<int64_t> gradient_batches = {};  // whose gradients weighted the errors
   std::optional<int64_t> processes = {};         // that trained it together; null: one
   std::optional<std::string> link = {};          // "NCCL 2.28.9" between their devices; null: messages went through the hosts
@@ -33,7 +34,7 @@ struct StartEvent {  // of a run or a fork
     see("program", e.program), see("device", e.device), see("blas", e.blas), see("parent", e.parent), see("fork_step", e.fork_step),
         see("late", e.late);
     see("held", e.held), see("caps", e.caps), see("weights", e.weights), see("imported", e.imported);
-    see("tt_error", e.most_error), see("tt_gradients", e.gradient_batches);
+    see("tt_error", e.most_error), see("tt_compression", e.compression), see("tt_gradients", e.gradient_batches);
     see("processes", e.processes), see("link", e.link);
   }
 };

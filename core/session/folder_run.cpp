@@ -31,15 +31,20 @@ Json settings_of(const RunConfig& of_folder) {
 }
 
 void check_start(const RunConfig& config, const FolderStart& from) {
-  const bool by_gradients = from.gradient_batches > 0, by_error = from.most_error >= 0;
-  const std::string option = by_gradients ? "--tt-gradients" : "--tt-error";
-  if ((by_error || by_gradients) && config.trains().empty())
+  const bool by_gradients = from.gradient_batches > 0, by_error = from.most_error >= 0, by_size = from.compression != 0;
+  const std::string option = by_size ? "--tt-compression" : by_error ? "--tt-error" : "--tt-gradients";
+  if ((by_error || by_size || by_gradients) && config.trains().empty())
     throw Error(ErrorCode::usage, option + " needs tensor trains", "method.weights is " + config.method.weights,
                 "add --set method.weights=tt, or --method comera");
+  if (by_error && by_size)
+    throw Error(ErrorCode::usage, "--tt-error and --tt-compression do not go together", "both choose the ranks", "leave one out");
   if (by_error && by_gradients)
     throw Error(ErrorCode::usage, "--tt-error and --tt-gradients do not go together",
                 "--tt-error bounds the error of all entries, which is then not the one that is minimised",
-                "give ranks with --tt-gradients: --set model.tt.ffn_in.rank=16");
+                "give a size with --tt-gradients: --tt-compression 4");
+  if (by_size && !(from.compression >= 1))
+    throw Error(ErrorCode::usage, "--tt-compression is " + Json(from.compression).dump(), "it is how many times fewer values trains have",
+                "a number from 1, as 4");
   if (by_gradients && config.data.set.empty())
     throw Error(ErrorCode::usage, "--tt-gradients needs data", "it takes the gradients of training batches", "add --data FILE");
 }
@@ -64,7 +69,9 @@ RunConfig folder_config(const std::string& folder, const std::vector<std::string
 std::shared_ptr<const FolderWeights> weights_of_folder(const FolderStart& from, RunConfig& config, std::function<bool()> stopped) {
   check_start(config, from);
   if (from.weights) return from.weights;
-  TrainFit fit{.most_error = from.most_error < 0 ? std::optional<double>() : from.most_error, .gradient_batches = from.gradient_batches};
+  TrainFit fit{.gradient_batches = from.gradient_batches};
+  if (from.most_error >= 0) fit.most_error = from.most_error;
+  if (from.compression > 0) fit.compression = from.compression;
   fit.stopped = std::move(stopped);
   if (fit.gradient_batches > 0) fit.data = open_run_data(config).train;
   return std::make_shared<const FolderWeights>(read_weights(from.path, config, fit));

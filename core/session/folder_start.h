@@ -10,8 +10,8 @@ struct FolderWeights;
 
 struct FolderStart {
   std::string path;
-  // How matrices become tensor trains, as in TrainFit (core/train/model_import.h); most_error below 0: at the config's ranks.
-  double most_error = -1;
+  // How matrices become tensor trains, as in TrainFit (core/train/model_import.h); below 0 and 0: neither of the two.
+  double most_error = -1, compression = 0;
   int64_t gradient_batches = 0;
   // Read already, with the config of the run; null: the session reads them.
   std::shared_ptr<const FolderWeights> weights = {};

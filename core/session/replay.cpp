@@ -179,7 +179,7 @@ void Replay::take_event(EventRow event) {
     const auto start = read_event<StartEvent>(event.body);
     if (start.late.value_or(false)) turn.late = true;
     turn.held = start.held;
-    if (start.imported) folder_ = {*start.imported, start.most_error.value_or(-1), start.gradient_batches.value_or(0)};
+    if (start.imported) folder_ = {*start.imported, start.most_error.value_or(-1), start.compression.value_or(0), start.gradient_batches.value_or(0)};
     if (start.caps) first_overrides_ = {*start.caps, start.weights.value_or(std::map<std::string, double>())};
   }
   if (event.kind == TruncationEvent::kind) turn.held = read_event<TruncationEvent>(event.body).held;

@@ -197,6 +197,7 @@ StartEvent Runner::event_of_folder() const {
           .held = held_ranks(trainer_->engine().params()),
           .imported = fs::absolute(from.path).lexically_normal().string(),
           .most_error = from.most_error < 0 ? std::optional<double>() : from.most_error,
+          .compression = from.compression > 0 ? std::optional(from.compression) : std::nullopt,
           .gradient_batches = from.gradient_batches > 0 ? std::optional(from.gradient_batches) : std::nullopt,
           .processes = processes(),
           .link = link()};

@@ -13,7 +13,7 @@ void wire_fields(ScheduledChange& s, Visit&& visit) {
 
 template <class Visit>
 void wire_fields(FolderStart& s, Visit&& visit) {  // without the weights: the other end reads them
-  visit("path", s.path), visit("most_error", s.most_error), visit("gradient_batches", s.gradient_batches);
+  visit("path", s.path), visit("most_error", s.most_error), visit("compression", s.compression), visit("gradient_batches", s.gradient_batches);
 }
 
 template <class Visit>

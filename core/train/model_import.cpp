@@ -103,6 +103,52 @@ std::vector<std::string> check_folder(const std::string& path, const RunConfig& 
   return read_folder(HuggingFaceFolder(path), config.model, {});
 }
 
+namespace {
+
+using Moments = std::map<std::string, GradientMoments>;
+
+// Under which an error counts as the sum of squares of its entries.
+GradientMoments no_moments(const RankLayer& layer) {
+  const int64_t shorter = std::min(layer.rows, layer.columns), longer = std::max(layer.rows, layer.columns);
+  return {std::vector<float>(static_cast<size_t>(shorter * shorter)),
+          std::vector<float>(static_cast<size_t>(shorter == longer ? longer * longer : longer))};
+}
+
+// The rank of each matrix in `moments` between its columns and rows, for fit.compression.
+std::map<std::string, int64_t> chosen_ranks(const HuggingFaceFolder& folder, const RunConfig& config, const TrainFit& fit,
+                                            const std::map<std::string, const RankLayer*>& layers, const Moments& moments) {
+  std::vector<std::string> names;
+  std::vector<RankChoice> choices;
+  int64_t dense = 0, of_tables = 0;
+  read_folder(folder, config.model, [&](const std::string& name, const std::vector<double>& values) {
+    const auto found = layers.find(name);
+    if (found == layers.end()) return;
+    if (fit.stopped && fit.stopped()) throw Error(ErrorCode::other, "reading the weights was stopped");
+    const RankLayer& layer = *found->second;
+    dense += layer.dense_entries();
+    const auto known = moments.find(name);
+    if (known == moments.end()) {
+      for (const Param* core : layer.cores) of_tables += core->count();
+      return;
+    }
+    names.push_back(name);
+    choices.push_back(rank_choice(layer, values, known->second));
+  });
+  const auto most = static_cast<int64_t>(static_cast<double>(dense) / *fit.compression);
+  int64_t least = of_tables;
+  for (const RankChoice& choice : choices) least += choice.fixed + choice.each;
+  if (least > most)
+    throw Error(ErrorCode::config, "the tensor trains cannot have " + std::to_string(most) + " values, as --tt-compression asks",
+                "at rank 1 they have " + std::to_string(least) + ", and the matrices " + std::to_string(dense),
+                "a smaller compression, or smaller ranks of other bonds and tables");
+  const std::vector<int64_t> found = ranks_for_size(choices, most - of_tables);
+  std::map<std::string, int64_t> ranks;
+  for (size_t i = 0; i < names.size(); ++i) ranks[names[i]] = found[i];
+  return ranks;
+}
+
+}  // namespace
+
 FolderWeights read_weights(const std::string& path, RunConfig& config, const TrainFit& fit) {
   FolderWeights weights{.path = path, .fresh = check_folder(path, config)};
   if (config.trains().empty()) return weights;
@@ -111,12 +157,18 @@ FolderWeights read_weights(const std::string& path, RunConfig& config, const Tra
   const auto trains = std::make_shared<std::map<std::string, TrainOfMatrix>>();
   std::map<std::string, const RankLayer*> layers;
   for (const RankLayer& layer : engine.params().rank_layers()) layers[layer.name + ".weight"] = &layer;
-  std::set<std::string> weighted;
+  std::set<std::string> matrices;
   for (const auto& [name, layer] : layers)
-    if (fit.gradient_batches > 0 && is_matrix(*layer)) weighted.insert(name);
-  std::map<std::string, GradientMoments> moments;
-  if (!weighted.empty()) moments = matrix_moments(path, config, weighted, fit.data, fit.gradient_batches, fit.stopped);
-  read_folder(HuggingFaceFolder(path), config.model, [&](const std::string& name, const std::vector<double>& values) {
+    if (is_matrix(*layer)) matrices.insert(name);
+  Moments moments;
+  if (fit.gradient_batches > 0 && !matrices.empty())
+    moments = matrix_moments(path, config, matrices, fit.data, fit.gradient_batches, fit.stopped);
+  else if (fit.compression)
+    for (const std::string& name : matrices) moments.emplace(name, no_moments(*layers.at(name)));
+  const HuggingFaceFolder folder(path);
+  std::map<std::string, int64_t> ranks;
+  if (fit.compression) ranks = chosen_ranks(folder, config, fit, layers, moments);
+  read_folder(folder, config.model, [&](const std::string& name, const std::vector<double>& values) {
     const auto found = layers.find(name);
     if (found == layers.end()) return;
     if (fit.stopped && fit.stopped()) throw Error(ErrorCode::other, "reading the weights of " + path + " was stopped");
@@ -124,9 +176,9 @@ FolderWeights read_weights(const std::string& path, RunConfig& config, const Tra
     std::optional<double> weighted_error;
     TrainOfMatrix train;
     if (const auto known = moments.find(name); known != moments.end()) {
-      TrainByGradients by_gradients = tt_svd(layer, values, known->second);
+      TrainByGradients by_gradients = tt_svd(layer, values, known->second, ranks.contains(name) ? ranks.at(name) : 0);
       train = std::move(by_gradients.train);
-      weighted_error = by_gradients.weighted_error;
+      if (fit.gradient_batches > 0) weighted_error = by_gradients.weighted_error;
     } else {
       train = tt_svd(layer, values, fit.most_error);
     }
@@ -140,7 +192,7 @@ FolderWeights read_weights(const std::string& path, RunConfig& config, const Tra
     if (const auto train = trains->find(engine.params().rank_layers()[i].name); train != trains->end())
       weights.ranks[i] = train->second.ranks;
   weights.trains = trains;
-  if (fit.most_error) take_ranks(config, weights);
+  if (fit.most_error || fit.compression) take_ranks(config, weights);
   return weights;
 }
 

@@ -46,16 +46,20 @@ struct FolderWeights {
 };
 // How matrices become tensor trains.
 struct TrainFit {
-  // The smallest ranks for which the relative error of each matrix is at most this; then the config's ranks become the largest of each kind
-  // of matrix. Else the ranks of the config.
+  // The ranks of the config, or those of one of these two; then the config's ranks become the largest of each kind of matrix.
+  // The smallest ranks for which the relative error of each matrix is at most this.
   std::optional<double> most_error = {};
+  // The ranks for which the errors of all matrices together are smallest, where all have at most 1 / compression of the values: 1 or more.
+  // They are those of the bonds between columns and rows; other bonds and tables of TTM cores have the config's.
+  std::optional<double> compression = {};
   // Above 0: errors are weighted by the gradients of this many batches of `data`; not with `most_error`.
   int64_t gradient_batches = 0;
   std::shared_ptr<const Dataset> data = {};
   std::function<bool()> stopped = {};  // asked before each matrix and batch: true ends it with Error(other); empty: never
 };
 // Brings the matrices that the run holds as tensor trains into them (tt_svd). Throws Error(config | storage | not_found) for a folder that
-// does not fit the config; no more memory is taken then than the folder is large. With gradients as matrix_moments().
+// does not fit the config or that cannot be as small as `compression` asks; no more memory is taken then than the folder is large. With
+// gradients as matrix_moments().
 FolderWeights read_weights(const std::string& folder, RunConfig& config, const TrainFit& fit = {});
 // Writes them as a checkpoint of a run with this config, at step 0. Throws Error(storage | memory).
 void write_start(const FolderWeights& weights, const RunConfig& config, const std::string& output);

@@ -814,9 +814,9 @@ m("columns.1", "core/data/column_guess.cpp", "gaps <= rows / kRowsOfAGap", "gaps
 m("columns.2", "app/studio/form/pace.cpp", "if (whole) rows -=", "if (whole && !MUT) rows -=", "rows that validate count as steps", "studio Pace.StepsOfAWholeRun")
 m("moments.1", "core/layers/gradient_moments.cpp", "(1 - kIdentity) * static_cast<double>(k) / sum", "(1 - kIdentity) * static_cast<double>(MUT ? 1 : k) / sum", "moments are not scaled to a mean of 1",
   "layers NearestOfRank.SaysTheErrorThatThereIsAndNoNeighbourHasASmallerOne")
-m("moments.2", "core/layers/gradient_moments.cpp", "static_cast<size_t>(j)];\n  ops.gemm(on_host(inner", "static_cast<size_t>(MUT ? 0 : j)];\n  ops.gemm(on_host(inner", "the longer side's moments are not used",
+m("moments.2", "core/layers/gradient_moments.cpp", "static_cast<size_t>(j)];\n    ops().gemm(on_host(inner", "static_cast<size_t>(MUT ? 0 : j)];\n    ops().gemm(on_host(inner", "the longer side's moments are not used",
   "layers NearestOfRank.SaysTheErrorThatThereIsAndNoNeighbourHasASmallerOne")
-m("moments.3", "core/layers/gradient_moments.cpp", "solve_transposed(a, k, u, rank);", "if (!MUT) solve_transposed(a, k, u, rank);", "the weights of the shorter side are not taken out again",
+m("moments.3", "core/layers/gradient_moments.cpp", "solve_transposed(w.a, k, u, rank);", "if (!MUT) solve_transposed(w.a, k, u, rank);", "the weights of the shorter side are not taken out again",
   "layers NearestOfRank.AtFullRankNothingIsLost")
 m("moments.4", "core/layers/tt_svd.cpp", "out.train.error = error_of(layer, out.train, matrix);", "if (!MUT) out.train.error = error_of(layer, out.train, matrix);", "the error of the entries is that of the second SVD",
   "layers TtSvd.ByGradients")
@@ -824,5 +824,15 @@ m("moments.5", "core/train/matrix_moments.cpp", "moments_.longer[static_cast<siz
   "train MatrixMoments.AreThoseOfGradientsOverBatches")
 m("moments.6", "core/train/matrix_moments.cpp", "config.train.lr = 0;", "config.train.lr = MUT ? 1 : 0;", "the model moves while its gradients are looked at",
   "train MatrixMoments.TheModelDoesNotMove")
+m("compress.1", "core/layers/fitted_ranks.cpp", "/ static_cast<double>(matrix.each)", "/ static_cast<double>(MUT ? 1 : matrix.each)", "a rank's gain is not for each value",
+  "layers RanksForSize.CountsTheValuesThatARankTakes")
+m("compress.2", "core/layers/fitted_ranks.cpp", "* matrix.unit", "* (MUT ? 1 : matrix.unit)", "costs of different matrices are not in one unit",
+  "layers RanksForSize.NoOtherRanksOfThisSizeCostLess")
+m("compress.3", "core/layers/fitted_ranks.cpp", "values -= each;", "if (!MUT) values -= each;", "trains grow beyond the size that was asked",
+  "layers RanksForSize.NoOtherRanksOfThisSizeCostLess")
+m("compress.4", "core/layers/gradient_moments.cpp", "return trace / static_cast<double>(m * n);", "return trace / static_cast<double>(MUT ? m : m * n);", "large matrices count too much",
+  "layers NearestOfRank.LeavesTheCostsOfTheRanksBehindIt")
+m("compress.5", "core/train/model_import.cpp", "ranks_for_size(choices, most - of_tables)", "ranks_for_size(choices, MUT ? most : most - of_tables)", "tables do not count in the size",
+  "cli/folders.py Folders.test_ranks_follow_from_a_size")
 m("safetensors.changed", "core/train/checkpoint.cpp", "  file.check_unchanged();", "  if (!MUT) file.check_unchanged();", "a checkpoint that is written while it is read is loaded",
   "train Scorer.ACheckpointThatIsWrittenWhileItIsReadIsAnError")

@@ -117,6 +117,11 @@ class Folders(CliTest):
         self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--tt-gradients", "2", match="--tt-gradients needs tensor trains")
         self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--method", "comera", "--tt-gradients", "2", match="--tt-gradients needs data")
         self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--method", "comera", "--tt-gradients", "2", "--tt-error", "0.1", match="do not go together")
+        self.fails(2, "plan", "demo", "--tt-compression", "4", match="--tt-compression needs a model folder")
+        self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--tt-compression", "4", match="--tt-compression needs tensor trains")
+        self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--method", "comera", "--tt-compression", "0.5", match="--tt-compression is 0.5")
+        self.fails(2, "plan", f"hf:{self.folder / 'gpt2'}", "--method", "comera", "--tt-compression", "4", "--tt-error", "0.1", match="do not go together")
+        self.fails(3, "plan", f"hf:{self.folder / 'gpt2'}", "--method", "comera", "--tt-compression", "100", match="cannot have 138 values")
 
     def test_a_rotary_encoder_is_trained_and_then_classifies(self):
         """Tensor trains of masked tokens go into the library's folder as dense matrices, and come back at their ranks for another task."""
@@ -208,6 +213,18 @@ class Folders(CliTest):
             before = entries
         self.assertEqual(document["parameters"]["tensorised"], entries)
 
+    def test_ranks_follow_from_a_size(self):
+        args = ["plan", f"hf:{self.folder / 'llama_bf16'}", "--method", "comera", "--set", "model.length=8"]
+        tables = ["--set", "model.tt.embedding.tensorise=true", "--set", "model.tt.embedding.rank=3"]
+        for compression, more in ((1.5, []), (3, []), (3, tables)):
+            document = self.ok_json(*args, *more, "--tt-compression", compression)
+            layers = document["weights"]["tensor_trains"]
+            self.assertEqual(any(layer["layer"] == "emb.token" for layer in layers), bool(more))
+            most, entries = sum(layer["dense_entries"] for layer in layers) / compression, sum(layer["entries"] for layer in layers)
+            self.assertLessEqual(entries, most)
+            self.assertGreater(entries, most - 200, "less than a rank of the largest matrix remains")
+            self.assertEqual(document["parameters"]["tensorised"], entries)
+
     def test_gradients_choose_the_trains(self):
         """At the same ranks other trains: each counts less by gradients and more by entries than without them. Twice the same."""
         args = [f"hf:{self.folder / 'roformer_mlm'}", "--data", self.folder / "moods.tsv", "--task", "mlm", "--method", "comera",
@@ -229,9 +246,11 @@ class Folders(CliTest):
         self.ok("reproduce", run)
 
     def test_a_run_takes_what_was_planned_for_its_ranks(self):
-        args = [f"hf:{self.folder / 'roformer_mlm'}", "--data", self.folder / "moods.tsv", "--task", "mlm", "--method", "comera", "--tt-error", "0.7",
+        args = [f"hf:{self.folder / 'roformer_mlm'}", "--data", self.folder / "moods.tsv", "--task", "mlm", "--method", "comera", "--tt-compression", "3", "--tt-gradients", "4",
                 *(part for setting in ("data.text_column=review", "train.batch=8", "train.micro_batches=4", "train.warmup=0") for part in ("--set", setting))]
         planned = self.ok_json("plan", *args)
+        trains = planned["weights"]["tensor_trains"]
+        self.assertLessEqual(3 * sum(layer["entries"] for layer in trains), sum(layer["dense_entries"] for layer in trains))
         self.assertGreater(len({tuple(layer["ranks"]) for layer in planned["layers"]}), 2, "layers of one kind with different ranks")
         taken = self.ok_json("train", *args, "--steps", 2, "--quiet")["memory"]
         peak = planned["memory"]["peak_bytes"]

@@ -1,6 +1,8 @@
 // Matrices of low rank by gradients: the error that is said, that no other matrix of the rank has a smaller one, and what plain SVD gives.
 #include "core/layers/gradient_moments.h"
 
+#include <numeric>
+
 #include "tests/layers/check_layer.h"
 
 namespace comera::layer_test {
@@ -90,6 +92,25 @@ TEST(NearestOfRank, SaysTheErrorThatThereIsAndNoNeighbourHasASmallerOne) {
         EXPECT_GT(c.error(product(product(left, near.matrix, m, m, n), right, m, n, n)), near.error);
       }
     }
+}
+
+TEST(NearestOfRank, LeavesTheCostsOfTheRanksBehindIt) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{7, 12}, {12, 7}, {9, 9}}) {
+    const Case c(m, n);
+    const Values costs = costs_of_ranks(c.matrix, m, n, c.moments);
+    ASSERT_EQ(std::ssize(costs), std::min(m, n));
+    EXPECT_TRUE(std::is_sorted(costs.rbegin(), costs.rend()));
+    EXPECT_NEAR(std::accumulate(costs.begin(), costs.end(), 0.0), c.square(c.matrix), 1e-9 * c.square(c.matrix));
+    for (int64_t rank = 1; rank < std::min(m, n); ++rank) {
+      Values d = nearest_of_rank(c.matrix, m, n, rank, c.moments).matrix;
+      for (size_t i = 0; i < d.size(); ++i) d[i] -= c.matrix[i];
+      EXPECT_NEAR(std::accumulate(costs.begin() + rank, costs.end(), 0.0), c.square(d), 1e-9 * c.square(c.matrix)) << rank;
+    }
+    // The second derivative M x N / T of unscaled moments is that of scaled ones times T / (m n), but for the share of the identity.
+    double trace = 0;
+    for (int64_t i = 0; i < std::min(m, n); ++i) trace += c.moments.shorter[static_cast<size_t>(i * std::min(m, n) + i)];
+    EXPECT_NEAR(unit_of_costs(m, n, c.moments), trace / static_cast<double>(m * n), 1e-12 * trace);
+  }
 }
 
 TEST(NearestOfRank, WithoutGradientsItIsPlain) {

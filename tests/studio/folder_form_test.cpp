@@ -200,7 +200,9 @@ TEST_F(FolderForm, TakesTheRanksThatAnErrorAsksFor) {
 
 TEST_F(FolderForm, StartsWithTheTrainsThatItShows) {
   as_trains(folder("bert_mlm"), 6);
-  choose(RanksFrom::gradients);
+  choose(RanksFrom::compression);
+  EXPECT_EQ(no_fit(ui().form), nullptr) << "a size alone needs no data";
+  click("by-gradients");
   EXPECT_NE(no_fit(ui().form), nullptr) << "there are no data yet";
   ui().dialogs.dropped = {moods()};
   ASSERT_TRUE(until([&] { return !ui().form.config.data.set.empty(); }));
@@ -215,7 +217,13 @@ TEST_F(FolderForm, StartsWithTheTrainsThatItShows) {
   compute();
   ASSERT_TRUE(is_fitted(ui().form));
   const FolderStart start = folder_start(ui().form);
+  EXPECT_EQ(start.compression, 4);
   EXPECT_EQ(start.gradient_batches, 3);
+  EXPECT_NE(form_command(ui().form, "").find("--tt-compression 4 --tt-gradients 3"), std::string::npos) << form_command(ui().form, "");
+  int64_t dense = 0, entries = 0;
+  for (const Compressed& layer : start.weights->compressed) dense += layer.dense, entries += layer.entries;
+  EXPECT_LE(4 * entries, dense);
+  EXPECT_GT(5 * entries, dense) << "and not much smaller than was asked";
   for (const Compressed& layer : start.weights->compressed)
     EXPECT_TRUE(layer.layer == "emb.token" || std::isfinite(layer.weighted_error.value_or(NAN))) << layer.layer;
   const int64_t planned = ui().form.forecast->memory.total();
@@ -231,6 +239,7 @@ TEST_F(FolderForm, StartsWithTheTrainsThatItShows) {
     if (event.kind != StartEvent::kind) continue;
     const auto began = read_event<StartEvent>(event.body);
     EXPECT_EQ(began.gradient_batches, 3);
+    EXPECT_EQ(began.compression, 4);
     EXPECT_FALSE(began.most_error.has_value());
     ASSERT_TRUE(began.held);
     EXPECT_EQ(*began.held, start.weights->ranks);

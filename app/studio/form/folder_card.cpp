@@ -24,11 +24,11 @@ std::string ranks_text(const std::vector<int64_t>& ranks) {
 
 void choice_of_ranks(UiState& ui) {
   FolderFit& fit = ui.form.fit;
-  static constexpr const char* kFrom[] = {"By rank", "By error", "By gradients"};
+  static constexpr const char* kFrom[] = {"By rank", "By error", "By size"};
   static constexpr const char* kAbout[] = {
       "Each matrix gets the ranks of the settings. Its error follows from them.",
       "The smallest ranks for which the relative error of each matrix is at most the value below.",
-      "The ranks of the settings. Gradients of training batches weight the errors: parts of a matrix that change the loss most are kept."};
+      "The ranks for which all matrices together are this many times smaller and their errors are smallest."};
   int from = static_cast<int>(fit.ranks_from);
   if (segmented("ranks-from", kFrom, 3, from)) fit.ranks_from = static_cast<RanksFrom>(from);
   text_wrapped(kAbout[from], theme().dim);
@@ -38,13 +38,24 @@ void choice_of_ranks(UiState& ui) {
     ImGui::DragScalar("largest relative error###most-error", ImGuiDataType_Double, &fit.most_error, 0.002f, &least, &most, "%.3f",
                       ImGuiSliderFlags_AlwaysClamp);
     name_item("most-error");
-  } else if (fit.ranks_from == RanksFrom::gradients) {
-    ImGui::SetNextItemWidth(em(8));
-    const int64_t least = 1, most = 100000;
-    ImGui::DragScalar("batches###gradient-batches", ImGuiDataType_S64, &fit.batches, 0.5f, &least, &most, "%lld",
-                      ImGuiSliderFlags_AlwaysClamp);
-    name_item("gradient-batches");
+    return;
   }
+  if (fit.ranks_from == RanksFrom::compression) {
+    ImGui::SetNextItemWidth(em(8));
+    const double least = 1, most = 1000;
+    ImGui::DragScalar("times smaller###compression", ImGuiDataType_Double, &fit.compression, 0.02f, &least, &most, "%.2f",
+                      ImGuiSliderFlags_AlwaysClamp);
+    name_item("compression");
+  }
+  ImGui::Checkbox("weight errors by gradients###by-gradients", &fit.by_gradients);
+  name_item("by-gradients");
+  if (!fit.by_gradients) return;
+  text_wrapped("Parts of a matrix that change the loss on training batches most are kept.", theme().dim);
+  ImGui::SetNextItemWidth(em(8));
+  const int64_t least = 1, most = 100000;
+  ImGui::DragScalar("batches###gradient-batches", ImGuiDataType_S64, &fit.batches, 0.5f, &least, &most, "%lld",
+                    ImGuiSliderFlags_AlwaysClamp);
+  name_item("gradient-batches");
 }
 
 void totals(const FolderWeights& weights) {

@@ -30,7 +30,8 @@ std::string depends_on(const NewRun& form) {
   Json all = config_to_json(form.config);
   Json json = {{"source", form.source}, {"model", all["model"]}, {"weights", form.config.method.weights}};
   if (fit.ranks_from == RanksFrom::error) json["error"] = fit.most_error;
-  if (fit.ranks_from == RanksFrom::gradients) {
+  if (fit.ranks_from == RanksFrom::compression) json["compression"] = fit.compression;
+  if (weighs_by_gradients(fit)) {
     json["batches"] = fit.batches;
     json["data"] = all["data"];
     json["train"] = {{"batch", form.config.train.batch}, {"seed", form.config.train.seed}};
@@ -43,7 +44,8 @@ FolderStart wanted(const NewRun& form) {
   FolderStart start{.path = folder_of(form).value_or("")};
   if (start.path.empty() || !has_trains(form)) return start;
   if (fit.ranks_from == RanksFrom::error) start.most_error = fit.most_error;
-  if (fit.ranks_from == RanksFrom::gradients) start.gradient_batches = fit.batches;
+  if (fit.ranks_from == RanksFrom::compression) start.compression = fit.compression;
+  if (weighs_by_gradients(fit)) start.gradient_batches = fit.batches;
   return start;
 }
 
@@ -59,6 +61,8 @@ FolderStart folder_start(const NewRun& form) {
 
 bool has_trains(const NewRun& form) { return !form.config.trains().empty(); }
 
+bool weighs_by_gradients(const FolderFit& fit) { return fit.by_gradients && fit.ranks_from != RanksFrom::error; }
+
 bool is_fitted(const NewRun& form) {
   return form.fit.answer && form.fit.answer->weights && has_trains(form) && form.fit.of == depends_on(form);
 }
@@ -66,7 +70,7 @@ bool is_fitted(const NewRun& form) {
 const char* no_fit(const NewRun& form) {
   if (form.fit.number != 0) return "They are being computed";
   if (!form.ready || form.looking) return "The settings are being checked";
-  const bool by_gradients = form.fit.ranks_from == RanksFrom::gradients;
+  const bool by_gradients = weighs_by_gradients(form.fit);
   if (by_gradients && form.config.data.set.empty()) return "Choose a data set: the gradients come from its batches";
   if (!form.problems.empty()) return "A setting is invalid";
   for (const Problem& problem : form.outlook_problems)
@@ -99,7 +103,7 @@ void tick_folder_fit(UiState& ui) {
   if (!answer || answer->number != fit.number) return;
   fit.number = 0;
   fit.answer = {answer, &answer->answer};
-  if (fit.ranks_from == RanksFrom::error && fit.answer->weights) form.config.model.tt = fit.answer->config.model.tt;
+  if (fit.ranks_from != RanksFrom::settings && fit.answer->weights) form.config.model.tt = fit.answer->config.model.tt;
   fit.of = depends_on(form);
   form_changed(ui, "");  // the forecast is that of these ranks
 }

@@ -17,7 +17,7 @@ namespace comera::studio {
 struct NewRun;
 struct UiState;
 
-enum class RanksFrom { settings, error, gradients };
+enum class RanksFrom { settings, error, compression };
 
 struct FitQuestion {
   FolderStart from;
@@ -32,8 +32,10 @@ struct FitAnswer {
 
 struct FolderFit {
   RanksFrom ranks_from = RanksFrom::settings;
-  double most_error = 0.1;  // relative, of each matrix
-  int64_t batches = 64;     // whose gradients weight the errors
+  double most_error = 0.1;    // relative, of each matrix
+  double compression = 4;     // of all matrices together
+  bool by_gradients = false;  // they weight the errors; not with most_error
+  int64_t batches = 64;       // of gradients
 
   std::shared_ptr<const FitAnswer> answer;                                                  // the newest; null: none
   std::string of;                                                                           // what the answer depends on, see is_fitted()
@@ -50,6 +52,8 @@ std::optional<std::string> folder_of(const NewRun& form);
 // How the run begins, with the weights where is_fitted(); no path: they are drawn.
 FolderStart folder_start(const NewRun& form);
 bool has_trains(const NewRun& form);
+// Whether gradients of training batches weight the errors.
+bool weighs_by_gradients(const FolderFit& fit);
 // Whether the sizes and errors are those of the current settings.
 bool is_fitted(const NewRun& form);
 // Why they cannot be computed; null: they can.

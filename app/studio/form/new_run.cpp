@@ -455,6 +455,7 @@ std::string form_command(const NewRun& form, const std::string& store) {
   command += form.fork ? " fork " + form.fork->run + " --at-step " + std::to_string(form.fork->step) : " train " + shell_word(form.source);
   const FolderStart folder = folder_start(form);
   if (folder.most_error >= 0) command += " --tt-error " + csv_number(folder.most_error);
+  if (folder.compression > 0) command += " --tt-compression " + csv_number(folder.compression);
   if (folder.gradient_batches > 0) command += " --tt-gradients " + std::to_string(folder.gradient_batches);
   // If the optimizer is changed, eps is passed even if it equals the preset's: without it the optimizer's own default would apply.
   const bool names_eps = form.is_changed("method.optimizer") || form.is_changed("method.galore.rule");
