@@ -24,6 +24,9 @@ Json settings_of(const RunConfig& of_folder) {
   Json model = {{"kind", all["model"]["kind"]}, {"task", all["model"]["task"]}, {"classes", all["model"]["classes"]}};
   model["length"] = all["model"]["length"];
   model[of_folder.model.kind] = all["model"][of_folder.model.kind];
+  // Trained matrices have no structure of modes within their sides, and tables lose most: one core a side, and tables stay dense.
+  for (const char* kind : {"attention", "ffn_in", "ffn_out", "classifier"}) model["tt"][kind]["cores"] = 1;
+  model["tt"]["embedding"]["tensorise"] = false;
   Json settings = {{"name", of_folder.name}, {"model", model}, {"method", {{"weights", "dense"}}}};
   settings["data"] = {{"pixel_mean", of_folder.data.pixel_mean}, {"pixel_std", of_folder.data.pixel_std}};
   if (!of_folder.data.vocab.empty()) settings["data"]["vocab"] = of_folder.data.vocab;
