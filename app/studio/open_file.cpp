@@ -98,6 +98,7 @@ void tell_imported(UiState& ui, const OpenAnswer& answer) {
 void tell_model(UiState& ui, const OpenAnswer& answer) {
   const ModelFile& model = answer.model;
   const std::string& path = answer.question.path;
+  if (model.folder && answer.question.together) return open_form_from_folder(ui, path);
   if (model.folder)
     return offer(ui, Level::info, name_of(path) + " is a model of the transformers library.",
                  {{"New run from it", [path](UiState& state) { open_form_from_folder(state, path); }},
@@ -190,7 +191,11 @@ void open_as(UiState& ui, const OpenAnswer& answer) {
   const std::string name = name_of(path);
   const auto refuse = [&](const std::string& text) { toast(ui, Level::error, text); };
   if (answer.kind == FileKind::missing) return refuse("Cannot read " + path + ": the file does not exist or is not readable");
-  if (is_for_form(answer.question, answer.kind)) return fill_form(ui, answer);
+  if (is_for_form(answer.question, answer.kind)) {
+    if (!answer.question.together || ui.dialogs.to_open.empty()) return fill_form(ui, answer);
+    ui.dialogs.to_open.push_back({.path = path, .by_content = true});
+    return;
+  }
   if (!answer.question.by_content && answer.question.as == BrowseFor::store && answer.kind != FileKind::store)
     return refuse(name + " is not a database of runs. The first stored run creates one");
   if (!answer.problem.empty()) return refuse(answer.problem);
@@ -247,7 +252,8 @@ void open_file(UiState& ui, const OpenQuestion& question) { ui.dialogs.to_open.p
 
 void tick_dialogs(UiState& ui) {
   Dialogs& state = ui.dialogs;
-  for (const std::string& path : std::exchange(state.dropped, {})) open_file(ui, {.path = path, .by_content = true});
+  const std::vector<std::string> dropped = std::exchange(state.dropped, {});
+  for (const std::string& path : dropped) open_file(ui, {.path = path, .by_content = true, .together = dropped.size() > 1});
   if (const auto chosen = state.desktop ? state.desktop->answer() : std::nullopt) {
     state.desktop.reset();
     if (chosen->failed) {

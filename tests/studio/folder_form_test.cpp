@@ -121,6 +121,19 @@ TEST_F(FolderForm, IsOpenedByADroppedFolderAndTakesDataForAnotherHead) {
   for (const Problem& problem : blocking_problems(form)) ADD_FAILURE() << problem.path << ": " << problem.text;
 }
 
+TEST_F(FolderForm, IsOpenedByAFolderThatIsDroppedTogetherWithItsData) {
+  const std::string path = folder("bert_mlm");
+  for (const auto& dropped : {std::vector<std::string>{moods(), path}, {path, moods()}}) {
+    open_form(ui(), "demo");
+    ui().dialogs.dropped = dropped;
+    ASSERT_TRUE(until([&] { return ui().form.ready && ui().form.source == "hf:" + path && !ui().form.config.data.set.empty(); }));
+    settle();
+    EXPECT_EQ(ui().form.config.data.set, moods());
+    EXPECT_EQ(ui().form.config.data.label_column, "mood");
+    EXPECT_EQ(ui().form.config.model.classes, 2);
+  }
+}
+
 TEST_F(FolderForm, StaysWithItsFolderForTextsWithoutLabelsAndWhereItCannotBeRead) {
   const std::string path = folder("bert_mlm"), texts = (folder_ / "texts.txt").string();
   std::ofstream file(texts);
