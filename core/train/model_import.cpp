@@ -79,32 +79,6 @@ void cut_to(Engine& engine, const LiveRanks& ranks) {
   if (smaller) resize_bonds(engine, cut);
 }
 
-}  // namespace
-
-bool is_model_folder(const std::string& path) { return fs::is_regular_file(fs::path(path) / "config.json"); }
-
-RunConfig config_of_folder(const std::string& path, const std::string& task) {
-  RunConfig config;
-  config.model = model_of_folder(HuggingFaceFolder(path), task);
-  config.method.weights = "dense";
-  if (config.model.info().reads == Reads::images) {
-    const PixelScale scale = pixel_scale_of_folder(path);
-    config.data.pixel_mean = scale.mean, config.data.pixel_std = scale.std;
-  }
-  config.data.vocab = tokenizer_file_in(fs::absolute(fs::path(path)).lexically_normal().string());
-  config.name = fs::path(path).lexically_normal().filename().string();
-  if (config.name.empty()) config.name = fs::path(path).parent_path().filename().string();
-  return config;
-}
-
-bool brings_no_head(const std::string& path, const RunConfig& config) { return needs_new_head(HuggingFaceFolder(path), config.model); }
-
-std::vector<std::string> check_folder(const std::string& path, const RunConfig& config) {
-  return read_folder(HuggingFaceFolder(path), config.model, {});
-}
-
-namespace {
-
 using Moments = std::map<std::string, GradientMoments>;
 
 // Under which an error counts as the sum of squares of its entries.
@@ -148,6 +122,28 @@ std::map<std::string, int64_t> chosen_ranks(const HuggingFaceFolder& folder, con
 }
 
 }  // namespace
+
+bool is_model_folder(const std::string& path) { return fs::is_regular_file(fs::path(path) / "config.json"); }
+
+RunConfig config_of_folder(const std::string& path, const std::string& task) {
+  RunConfig config;
+  config.model = model_of_folder(HuggingFaceFolder(path), task);
+  config.method.weights = "dense";
+  if (config.model.info().reads == Reads::images) {
+    const PixelScale scale = pixel_scale_of_folder(path);
+    config.data.pixel_mean = scale.mean, config.data.pixel_std = scale.std;
+  }
+  config.data.vocab = tokenizer_file_in(fs::absolute(fs::path(path)).lexically_normal().string());
+  config.name = fs::path(path).lexically_normal().filename().string();
+  if (config.name.empty()) config.name = fs::path(path).parent_path().filename().string();
+  return config;
+}
+
+bool brings_no_head(const std::string& path, const RunConfig& config) { return needs_new_head(HuggingFaceFolder(path), config.model); }
+
+std::vector<std::string> check_folder(const std::string& path, const RunConfig& config) {
+  return read_folder(HuggingFaceFolder(path), config.model, {});
+}
 
 FolderWeights read_weights(const std::string& path, RunConfig& config, const TrainFit& fit) {
   FolderWeights weights{.path = path, .fresh = check_folder(path, config)};
