@@ -53,7 +53,8 @@ class Results:
 
 def train(args, *words):
     done = comera("train", *words, "--store", args.store)
-    return {"run": done["run"], "perplexity": done["metrics"]["val_perplexity"], "entries": done["size"]["model_entries"], "ratio": done["size"]["model_compression"]}
+    return {"run": done["run"], "perplexity": done["metrics"]["val_perplexity"], "entries": done["size"]["model_entries"], "ratio": done["size"]["model_compression"],
+            "trains": done["size"]["compression"]}
 
 
 def run(args):

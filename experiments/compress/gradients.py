@@ -1,11 +1,12 @@
-"""A trained dense language model as matrices of low rank, by plain SVD and by gradients, at the same ranks.
+"""A trained dense language model as matrices of low rank: by plain SVD and by gradients at the same ranks, and at ranks by gradients at the same size.
 
     ./run.sh data get wordnet-text
     python3 experiments/compress/gradients.py run   --store compress.db [--ranks 16 32 ...]
     python3 experiments/compress/gradients.py table --store compress.db > table.md
 
 The dense models of compress.py (made where the store lacks them), each read again with one rank for all matrices, by `comera train
-hf:FOLDER --method comera` alone and with `--tt-gradients 64`: the validation perplexity right away, and after the fine-tuning of compress.py.
+hf:FOLDER --method comera` alone and with `--tt-gradients 64`, and at the size that this gives by `--tt-compression X --tt-gradients 64`: the
+validation perplexity right away, and after the fine-tuning of compress.py.
 """
 import argparse
 from pathlib import Path
@@ -14,7 +15,8 @@ from compress import COURSE, MODEL, SEEDS, STEPS, TUNED, TUNING, Results, comera
 
 RANKS = (16, 32, 64, 128)
 KINDS = ("attention", "classifier", "ffn_in", "ffn_out")  # the table of 256 bytes stays dense
-WAYS = {"plain": (), "by gradients": ("--tt-gradients", 64)}
+BY_SIZE = "ranks by gradients"
+WAYS = {"plain": (), "by gradients": ("--tt-gradients", 64), BY_SIZE: ("--tt-gradients", 64)}
 
 
 def run(args):
@@ -26,9 +28,10 @@ def run(args):
         if not folder.exists():
             comera("export", dense["run"], "--to", "huggingface", "-o", folder, "--store", args.store)
         for rank in args.ranks:
-            ranks = [f"model.tt.{kind}.{what}" for kind in KINDS for what in ("cores=1", f"rank={rank}")]
-            ranks.append("model.tt.embedding.tensorise=false")
+            ranks = [f"model.tt.{kind}.rank={rank}" for kind in KINDS]
             for way, options in WAYS.items():
+                if way == BY_SIZE:
+                    options, ranks = (*options, "--tt-compression", results.known[f"plain-{rank}-0-{seed}"]["trains"]), ()
                 for steps in (0, TUNING):  # 0: a step with rates of 0
                     rates = TUNED if steps else [*TUNED, "train.lr=0", "train.lr_core=0"]
                     results.of(f"{way}-{rank}-{steps}-{seed}", lambda: train(
