@@ -56,7 +56,9 @@ Json tensor_trains_json(const std::vector<Compressed>& compressed) {
 }
 
 void note_tensor_trains(const Context& context, const std::vector<Compressed>& compressed) {
+  int64_t dense = 0, entries = 0;
   for (const Compressed& c : compressed) {
+    dense += c.dense, entries += c.entries;
     char text[200];
     std::snprintf(text, sizeof text, "%-24s %10lld -> %8lld entries (%.1fx), relative error %.3g", c.layer.c_str(),
                   static_cast<long long>(c.dense), static_cast<long long>(c.entries),
@@ -68,6 +70,11 @@ void note_tensor_trains(const Context& context, const std::vector<Compressed>& c
     }
     note(context, line);
   }
+  if (compressed.size() < 2) return;
+  char text[200];
+  std::snprintf(text, sizeof text, "%-24s %10lld -> %8lld entries (%.2fx)", "all together", static_cast<long long>(dense),
+                static_cast<long long>(entries), static_cast<double>(dense) / static_cast<double>(entries));
+  note(context, text);
 }
 
 Json weights_json(const FolderWeights& weights) {
