@@ -139,7 +139,7 @@ double unit_of_costs(int64_t m, int64_t n, const GradientMoments& moments) {
   const int64_t k = std::min(m, n);
   double trace = 0;
   for (int64_t i = 0; i < k; ++i) trace += moments.shorter[at(i, k, i)];
-  return trace / static_cast<double>(m * n);
+  return trace > 0 ? trace / static_cast<double>(m * n) : 1;
 }
 
 }  // namespace comera

@@ -148,7 +148,6 @@ RankChoice rank_choice(const RankLayer& layer, const std::vector<double>& matrix
   const Param &left = *layer.cores[middle], &right = *layer.cores[middle + 1];
   RankChoice choice{.costs = costs_of_ranks(matrix, layer.rows, layer.columns, moments)};
   choice.unit = unit_of_costs(layer.rows, layer.columns, moments);
-  if (choice.unit == 0) choice.unit = 1 / std::max(1e-300, std::accumulate(choice.costs.begin(), choice.costs.end(), 0.0));
   choice.each = left.count() / left.shape[-1] + right.count() / right.shape[0];
   for (size_t k = 0; k < layer.cores.size(); ++k)
     if (k != middle && k != middle + 1) choice.fixed += layer.cores[k]->count();

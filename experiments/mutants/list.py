@@ -830,7 +830,7 @@ m("compress.2", "core/layers/fitted_ranks.cpp", "* matrix.unit", "* (MUT ? 1 : m
   "layers RanksForSize.NoOtherRanksOfThisSizeCostLess")
 m("compress.3", "core/layers/fitted_ranks.cpp", "values -= each;", "if (!MUT) values -= each;", "trains grow beyond the size that was asked",
   "layers RanksForSize.NoOtherRanksOfThisSizeCostLess")
-m("compress.4", "core/layers/gradient_moments.cpp", "return trace / static_cast<double>(m * n);", "return trace / static_cast<double>(MUT ? m : m * n);", "large matrices count too much",
+m("compress.4", "core/layers/gradient_moments.cpp", "? trace / static_cast<double>(m * n) : 1;", "? trace / static_cast<double>(MUT ? m : m * n) : 1;", "large matrices count too much",
   "layers NearestOfRank.LeavesTheCostsOfTheRanksBehindIt")
 m("compress.5", "core/train/model_import.cpp", "ranks_for_size(choices, most - of_tables)", "ranks_for_size(choices, MUT ? most : most - of_tables)", "tables do not count in the size",
   "cli/folders.py Folders.test_ranks_follow_from_a_size")

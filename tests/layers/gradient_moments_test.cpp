@@ -120,6 +120,7 @@ TEST(NearestOfRank, WithoutGradientsItIsPlain) {
   for (size_t i = 0; i < 6; ++i) even.shorter[7 * i] = 2;
   const Values plain = nearest_of_rank(c.matrix, 6, 10, 2, none).matrix, same = nearest_of_rank(c.matrix, 6, 10, 2, even).matrix;
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i], same[i], 1e-12);
+  EXPECT_EQ(unit_of_costs(6, 10, none), 1);
   EXPECT_GT(c.error(plain), nearest_of_rank(c.matrix, 6, 10, 2, c.moments).error);
 }
 
