@@ -14,8 +14,9 @@ void FolderOptions::add_to(Verb& verb, bool with_error) {
               "of a model folder: the smallest ranks for which the relative error of each tensor train is at most this")
       .not_negative();
   verb.option("--tt-compression", tt_compression,
-              "of a model folder: the ranks of smallest error for which all tensor trains are this many times smaller than their matrices")
-      .not_negative();
+              "of a model folder: the ranks of smallest error for which all matrices that become tensor trains have at least this many "
+              "times fewer values; dense tables do not count")
+      .positive();
   verb.option("--tt-gradients", tt_gradients,
               "of a model folder: weight the errors of tensor trains by the gradients of this many training batches")
       .not_negative();

@@ -5,16 +5,16 @@
 
 namespace comera {
 
-// A matrix as the choice sees it: the rank between its columns and rows is chosen.
+// A matrix W that becomes two factors of one rank.
 struct RankChoice {
-  std::vector<double> costs;    // what each rank takes off the cost of an error, descending
-  double unit = 1;              // of these costs against those of other matrices
-  int64_t most = 1;             // the largest rank of use, 1..costs.size()
-  int64_t fixed = 0, each = 1;  // a train of rank r has fixed + r each values
+  std::vector<double> costs;  // what each rank takes off the cost of all errors, descending
+  int64_t each = 1;           // values that a rank takes: rows and columns of the factors
+  int64_t most = 1;           // the largest rank, 1..costs.size()
 };
 
-// The ranks, each 1..most, for which all costs together are smallest and all trains together have at most `values` values: direction after
-// direction, the one that takes most off the cost for each value. Rank 1 where even that is larger.
+// The ranks, each 1..most, for which all costs together are smallest and all factors together have at most `values` values, which suffice
+// for rank 1: rank after rank, the one that takes most off the cost for each value. Ranks that take nothing off, but for rounding, are left
+// out.
 std::vector<int64_t> ranks_for_size(const std::vector<RankChoice>& matrices, int64_t values);
 
 }  // namespace comera

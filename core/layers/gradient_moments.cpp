@@ -74,6 +74,12 @@ Tensor on_host(Values& values, int64_t rows, int64_t columns) {
 // the shorter side, B B^T those of the longer one, the cost is |A^T D B|^2: the leading left singular vectors U of A^T V B, of which S =
 // A^T V B B^T V^T A has the squares, give V' = A^-T U U^T A^T V.
 struct Weighted {
+  Weighted(const Values& matrix, int64_t m, int64_t n)  // M and N are the identity; A is left out
+      : k(std::min(m, n)), l(std::max(m, n)), turned(m > n), v(turned ? transposed(matrix, m, n) : matrix) {
+    CHECK(std::ssize(matrix) == m * n, m << " x " << n);
+    square.resize(static_cast<size_t>(k * k));
+    ops().gemm(on_host(square, k, k), on_host(v, k, l), false, on_host(v, k, l), true);
+  }
   Weighted(const Values& matrix, int64_t m, int64_t n, const GradientMoments& moments)
       : k(std::min(m, n)), l(std::max(m, n)), turned(m > n), v(turned ? transposed(matrix, m, n) : matrix) {
     CHECK(std::ssize(matrix) == m * n, m << " x " << n);
@@ -129,17 +135,14 @@ NearestOfRank nearest_of_rank(const Values& matrix, int64_t m, int64_t n, int64_
   return {w.turned ? transposed(near, k, l) : near, all > 0 ? std::sqrt(std::max(0.0, 1 - left / all)) : 0};
 }
 
-Values costs_of_ranks(const Values& matrix, int64_t m, int64_t n, const GradientMoments& moments) {
-  Weighted w(matrix, m, n, moments);
-  Values u = w.basis(w.k);
-  return w.costs(u);
-}
-
-double unit_of_costs(int64_t m, int64_t n, const GradientMoments& moments) {
-  const int64_t k = std::min(m, n);
+Values costs_of_ranks(const Values& matrix, int64_t m, int64_t n, const GradientMoments* moments) {
+  Weighted w = moments ? Weighted(matrix, m, n, *moments) : Weighted(matrix, m, n);
+  Values u = w.basis(w.k), costs = w.costs(u);
+  if (!moments) return costs;
   double trace = 0;
-  for (int64_t i = 0; i < k; ++i) trace += moments.shorter[at(i, k, i)];
-  return trace > 0 ? trace / static_cast<double>(m * n) : 1;
+  for (int64_t i = 0; i < w.k; ++i) trace += moments->shorter[at(i, w.k, i)];
+  for (double& cost : costs) cost *= trace / static_cast<double>(m * n);
+  return costs;
 }
 
 }  // namespace comera

@@ -20,10 +20,9 @@ struct NearestOfRank {
 };
 NearestOfRank nearest_of_rank(const std::vector<double>& matrix, int64_t m, int64_t n, int64_t rank, const GradientMoments& moments);
 
-// What each rank takes off that cost, (min(m, n)) in descending order: the cost at rank r is the sum of those behind the first r.
-std::vector<double> costs_of_ranks(const std::vector<double>& matrix, int64_t m, int64_t n, const GradientMoments& moments);
-// Such costs of all matrices of a model times this are in one unit, the change of the loss up to a factor: with sums of G G^T of trace T
-// they approximate its second derivative by M x N / T, of which costs leave out T / (m n). 1 without gradients.
-double unit_of_costs(int64_t m, int64_t n, const GradientMoments& moments);
+// What each rank takes off the cost, (min(m, n)) in descending order: the cost at rank r is the sum of those behind the first r. For all
+// matrices of a model in one unit, the change of the loss up to a factor: with sums of G G^T of trace T, M x N / T approximates its second
+// derivative, so the cost above counts times T / (m n). Without moments: squares of singular values.
+std::vector<double> costs_of_ranks(const std::vector<double>& matrix, int64_t m, int64_t n, const GradientMoments* moments);
 
 }  // namespace comera

@@ -44,11 +44,13 @@ TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, 
 
 // Not a table of TTM cores. Then the train is W^T (in, out): one bond lies between the columns of W and its rows.
 bool is_matrix(const RankLayer& layer);
-// What ranks of that bond cost and take, with errors weighted by gradients; the other bonds have the layer's ranks.
-RankChoice rank_choice(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments);
+// With one core a side that is the only bond: W is two factors, for which ranks can be chosen (moments: of gradients, or null).
+bool is_two_factors(const RankLayer& layer);
+RankChoice rank_choice(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments* moments);
+TrainOfMatrix two_factors(const RankLayer& layer, const std::vector<double>& matrix, int64_t rank);
 
-// The same of a matrix with errors weighted by gradients: TT-SVD of its nearest_of_rank(), of `rank` between columns and rows (0: the
-// layer's), at the ranks that the layer has elsewhere, or the largest of use where these are smaller.
+// Of a matrix with errors weighted by gradients: TT-SVD of its nearest_of_rank(), at the ranks that the layer has, or of two factors at
+// `rank` where it is above 0.
 struct TrainByGradients {
   TrainOfMatrix train;        // its error counts all entries alike, as above
   double weighted_error = 0;  // NearestOfRank::error, of the bond between columns and rows

@@ -143,20 +143,25 @@ TrainOfMatrix tt_svd(const RankLayer& layer, const std::vector<double>& matrix, 
 
 bool is_matrix(const RankLayer& layer) { return layer.cores[0]->shape.rank() == 3 && !layer.in_modes.empty(); }
 
-RankChoice rank_choice(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments) {
-  const size_t middle = middle_of(layer);
-  const Param &left = *layer.cores[middle], &right = *layer.cores[middle + 1];
+bool is_two_factors(const RankLayer& layer) { return is_matrix(layer) && layer.cores.size() == 2; }
+
+RankChoice rank_choice(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments* moments) {
+  CHECK(is_two_factors(layer), layer.name);
   RankChoice choice{.costs = costs_of_ranks(matrix, layer.rows, layer.columns, moments)};
-  choice.unit = unit_of_costs(layer.rows, layer.columns, moments);
-  choice.each = left.count() / left.shape[-1] + right.count() / right.shape[0];
-  for (size_t k = 0; k < layer.cores.size(); ++k)
-    if (k != middle && k != middle + 1) choice.fixed += layer.cores[k]->count();
-  choice.most = std::min({std::ssize(choice.costs), left.count() / left.shape[-1], right.count() / right.shape[0]});
+  choice.each = layer.mode_sizes[0] + layer.mode_sizes[1];
+  // Factors of a higher rank would be larger than the matrix.
+  choice.most = std::clamp<int64_t>(layer.dense_entries() / choice.each, 1, std::ssize(choice.costs));
   return choice;
+}
+
+TrainOfMatrix two_factors(const RankLayer& layer, const std::vector<double>& matrix, int64_t rank) {
+  CHECK(is_two_factors(layer), layer.name);
+  return train_at(layer, matrix, {rank}, {});
 }
 
 TrainByGradients tt_svd(const RankLayer& layer, const std::vector<double>& matrix, const GradientMoments& moments, int64_t rank) {
   CHECK(is_matrix(layer), layer.name);
+  CHECK(rank == 0 || is_two_factors(layer), layer.name);
   std::vector<int64_t> ranks = ranks_of(layer);
   int64_t& middle = ranks[middle_of(layer)];
   if (rank > 0) middle = rank;

@@ -24,8 +24,8 @@ Json settings_of(const RunConfig& of_folder) {
   Json model = {{"kind", all["model"]["kind"]}, {"task", all["model"]["task"]}, {"classes", all["model"]["classes"]}};
   model["length"] = all["model"]["length"];
   model[of_folder.model.kind] = all["model"][of_folder.model.kind];
-  // Trained matrices have no structure of modes within their sides, and tables lose most: one core a side, and tables stay dense.
-  for (const char* kind : {"attention", "ffn_in", "ffn_out", "classifier"}) model["tt"][kind]["cores"] = 1;
+  // The sides of trained matrices have no structure of modes, so factors lose least at a size; tables as TTM cores lose nearly all.
+  for (const char* kind : {"attention", "ffn_in", "ffn_out", "classifier", "head"}) model["tt"][kind]["cores"] = 1;
   model["tt"]["embedding"]["tensorise"] = false;
   Json settings = {{"name", of_folder.name}, {"model", model}, {"method", {{"weights", "dense"}}}};
   settings["data"] = {{"pixel_mean", of_folder.data.pixel_mean}, {"pixel_std", of_folder.data.pixel_std}};

@@ -45,6 +45,7 @@ RunConfig with_small_batch(RunConfig config) {
 // The settings of a layer's kind of matrix.
 TTOptions& options_of(TTKinds& kinds, const std::string& layer) {
   if (layer.starts_with("emb.")) return kinds.embedding;
+  if (layer == "head") return kinds.head;
   if (layer.starts_with("classifier.") || layer.starts_with("masked.")) return kinds.classifier;
   if (layer.find(".attn.") != std::string::npos) return kinds.attention;
   return layer.ends_with(".out") || layer.ends_with(".down") ? kinds.ffn_out : kinds.ffn_in;
@@ -81,40 +82,39 @@ void cut_to(Engine& engine, const LiveRanks& ranks) {
 
 using Moments = std::map<std::string, GradientMoments>;
 
-// Under which an error counts as the sum of squares of its entries.
-GradientMoments no_moments(const RankLayer& layer) {
-  const int64_t shorter = std::min(layer.rows, layer.columns), longer = std::max(layer.rows, layer.columns);
-  return {std::vector<float>(static_cast<size_t>(shorter * shorter)),
-          std::vector<float>(static_cast<size_t>(shorter == longer ? longer * longer : longer))};
+void check_not_stopped(const TrainFit& fit, const HuggingFaceFolder& folder) {
+  if (fit.stopped && fit.stopped()) throw Error(ErrorCode::other, "reading the weights of " + folder.path() + " was stopped");
 }
 
-// The rank of each matrix in `moments` between its columns and rows, for fit.compression.
+// The rank of each matrix, for fit.compression; `moments` is empty without gradients.
 std::map<std::string, int64_t> chosen_ranks(const HuggingFaceFolder& folder, const RunConfig& config, const TrainFit& fit,
                                             const std::map<std::string, const RankLayer*>& layers, const Moments& moments) {
   std::vector<std::string> names;
   std::vector<RankChoice> choices;
-  int64_t dense = 0, of_tables = 0;
+  int64_t dense = 0, of_tables = 0, least = 0;
   read_folder(folder, config.model, [&](const std::string& name, const std::vector<double>& values) {
     const auto found = layers.find(name);
     if (found == layers.end()) return;
-    if (fit.stopped && fit.stopped()) throw Error(ErrorCode::other, "reading the weights was stopped");
+    check_not_stopped(fit, folder);
     const RankLayer& layer = *found->second;
     dense += layer.dense_entries();
-    const auto known = moments.find(name);
-    if (known == moments.end()) {
+    if (!is_matrix(layer)) {
       for (const Param* core : layer.cores) of_tables += core->count();
       return;
     }
+    if (!is_two_factors(layer))
+      throw Error(ErrorCode::config, "ranks for a size need one core a side",
+                  layer.name + " has " + std::to_string(layer.cores.size()) + " cores",
+                  "set model.tt.KIND.cores to 1, which is the default of model folders");
+    const auto known = moments.find(name);
     names.push_back(name);
-    choices.push_back(rank_choice(layer, values, known->second));
+    choices.push_back(rank_choice(layer, values, known == moments.end() ? nullptr : &known->second));
+    least += choices.back().each;
   });
   const auto most = static_cast<int64_t>(static_cast<double>(dense) / *fit.compression);
-  int64_t least = of_tables;
-  for (const RankChoice& choice : choices) least += choice.fixed + choice.each;
-  if (least > most)
+  if (least + of_tables > most)
     throw Error(ErrorCode::config, "the tensor trains cannot have " + std::to_string(most) + " values, as --tt-compression asks",
-                "at rank 1 they have " + std::to_string(least) + ", and the matrices " + std::to_string(dense),
-                "a smaller compression, or smaller ranks of other bonds and tables");
+                "at rank 1 matrices have " + std::to_string(least) + ", and tables " + std::to_string(of_tables), "a smaller compression");
   const std::vector<int64_t> found = ranks_for_size(choices, most - of_tables);
   std::map<std::string, int64_t> ranks;
   for (size_t i = 0; i < names.size(); ++i) ranks[names[i]] = found[i];
@@ -153,30 +153,28 @@ FolderWeights read_weights(const std::string& path, RunConfig& config, const Tra
   const auto trains = std::make_shared<std::map<std::string, TrainOfMatrix>>();
   std::map<std::string, const RankLayer*> layers;
   for (const RankLayer& layer : engine.params().rank_layers()) layers[layer.name + ".weight"] = &layer;
-  std::set<std::string> matrices;
+  std::set<std::string> weighted;
   for (const auto& [name, layer] : layers)
-    if (is_matrix(*layer)) matrices.insert(name);
+    if (fit.gradient_batches > 0 && is_matrix(*layer)) weighted.insert(name);
   Moments moments;
-  if (fit.gradient_batches > 0 && !matrices.empty())
-    moments = matrix_moments(path, config, matrices, fit.data, fit.gradient_batches, fit.stopped);
-  else if (fit.compression)
-    for (const std::string& name : matrices) moments.emplace(name, no_moments(*layers.at(name)));
+  if (!weighted.empty()) moments = matrix_moments(path, config, weighted, fit.data, fit.gradient_batches, fit.stopped);
   const HuggingFaceFolder folder(path);
   std::map<std::string, int64_t> ranks;
   if (fit.compression) ranks = chosen_ranks(folder, config, fit, layers, moments);
   read_folder(folder, config.model, [&](const std::string& name, const std::vector<double>& values) {
     const auto found = layers.find(name);
     if (found == layers.end()) return;
-    if (fit.stopped && fit.stopped()) throw Error(ErrorCode::other, "reading the weights of " + path + " was stopped");
+    check_not_stopped(fit, folder);
     const RankLayer& layer = *found->second;
+    const auto chosen = ranks.find(name);
     std::optional<double> weighted_error;
     TrainOfMatrix train;
     if (const auto known = moments.find(name); known != moments.end()) {
-      TrainByGradients by_gradients = tt_svd(layer, values, known->second, ranks.contains(name) ? ranks.at(name) : 0);
+      TrainByGradients by_gradients = tt_svd(layer, values, known->second, chosen == ranks.end() ? 0 : chosen->second);
       train = std::move(by_gradients.train);
-      if (fit.gradient_batches > 0) weighted_error = by_gradients.weighted_error;
+      weighted_error = by_gradients.weighted_error;
     } else {
-      train = tt_svd(layer, values, fit.most_error);
+      train = chosen == ranks.end() ? tt_svd(layer, values, fit.most_error) : two_factors(layer, values, chosen->second);
     }
     Compressed row{layer.name, layer.dense_entries(), 0, train.error, weighted_error, train.ranks};
     for (const std::vector<double>& core : train.cores) row.entries += static_cast<int64_t>(core.size());

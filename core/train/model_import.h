@@ -50,7 +50,7 @@ struct TrainFit {
   // The smallest ranks for which the relative error of each matrix is at most this.
   std::optional<double> most_error = {};
   // The ranks for which the errors of all matrices together are smallest, where all have at most 1 / compression of the values: 1 or more.
-  // They are those of the bonds between columns and rows; other bonds and tables of TTM cores have the config's.
+  // Matrices have one core a side; tables of TTM cores keep the config's ranks.
   std::optional<double> compression = {};
   // Above 0: errors are weighted by the gradients of this many batches of `data`; not with `most_error`.
   int64_t gradient_batches = 0;

@@ -826,13 +826,15 @@ m("moments.6", "core/train/matrix_moments.cpp", "config.train.lr = 0;", "config.
   "train MatrixMoments.TheModelDoesNotMove")
 m("compress.1", "core/layers/fitted_ranks.cpp", "/ static_cast<double>(matrix.each)", "/ static_cast<double>(MUT ? 1 : matrix.each)", "a rank's gain is not for each value",
   "layers RanksForSize.CountsTheValuesThatARankTakes")
-m("compress.2", "core/layers/fitted_ranks.cpp", "* matrix.unit", "* (MUT ? 1 : matrix.unit)", "costs of different matrices are not in one unit",
-  "layers RanksForSize.NoOtherRanksOfThisSizeCostLess")
+m("compress.2", "core/layers/fitted_ranks.cpp", "> nothing; ++rank)", "> (MUT ? -1 : nothing); ++rank)", "values go to ranks that take nothing off",
+  "layers RanksForSize.LeavesOutWhatTakesNothingOff")
 m("compress.3", "core/layers/fitted_ranks.cpp", "values -= each;", "if (!MUT) values -= each;", "trains grow beyond the size that was asked",
   "layers RanksForSize.NoOtherRanksOfThisSizeCostLess")
-m("compress.4", "core/layers/gradient_moments.cpp", "? trace / static_cast<double>(m * n) : 1;", "? trace / static_cast<double>(MUT ? m : m * n) : 1;", "large matrices count too much",
+m("compress.4", "core/layers/gradient_moments.cpp", "cost *= trace / static_cast<double>(m * n);", "cost *= trace / static_cast<double>(MUT ? m : m * n);", "large matrices count too much",
   "layers NearestOfRank.LeavesTheCostsOfTheRanksBehindIt")
 m("compress.5", "core/train/model_import.cpp", "ranks_for_size(choices, most - of_tables)", "ranks_for_size(choices, MUT ? most : most - of_tables)", "tables do not count in the size",
+  "cli/folders.py Folders.test_ranks_follow_from_a_size")
+m("compress.6", "core/layers/tt_svd.cpp", "layer.dense_entries() / choice.each, 1,", "MUT ? std::ssize(choice.costs) : layer.dense_entries() / choice.each, 1,", "factors may be larger than their matrix",
   "cli/folders.py Folders.test_ranks_follow_from_a_size")
 m("safetensors.changed", "core/train/checkpoint.cpp", "  file.check_unchanged();", "  if (!MUT) file.check_unchanged();", "a checkpoint that is written while it is read is loaded",
   "train Scorer.ACheckpointThatIsWrittenWhileItIsReadIsAnError")

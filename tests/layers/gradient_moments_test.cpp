@@ -97,19 +97,19 @@ TEST(NearestOfRank, SaysTheErrorThatThereIsAndNoNeighbourHasASmallerOne) {
 TEST(NearestOfRank, LeavesTheCostsOfTheRanksBehindIt) {
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{7, 12}, {12, 7}, {9, 9}}) {
     const Case c(m, n);
-    const Values costs = costs_of_ranks(c.matrix, m, n, c.moments);
+    double trace = 0;
+    for (int64_t i = 0; i < std::min(m, n); ++i) trace += c.moments.shorter[static_cast<size_t>(i * std::min(m, n) + i)];
+    // The second derivative M x N / T of unscaled moments is that of scaled ones times T / (m n), but for the share of the identity.
+    const double unit = trace / static_cast<double>(m * n), all = unit * c.square(c.matrix);
+    const Values costs = costs_of_ranks(c.matrix, m, n, &c.moments);
     ASSERT_EQ(std::ssize(costs), std::min(m, n));
     EXPECT_TRUE(std::is_sorted(costs.rbegin(), costs.rend()));
-    EXPECT_NEAR(std::accumulate(costs.begin(), costs.end(), 0.0), c.square(c.matrix), 1e-9 * c.square(c.matrix));
+    EXPECT_NEAR(std::accumulate(costs.begin(), costs.end(), 0.0), all, 1e-9 * all);
     for (int64_t rank = 1; rank < std::min(m, n); ++rank) {
       Values d = nearest_of_rank(c.matrix, m, n, rank, c.moments).matrix;
       for (size_t i = 0; i < d.size(); ++i) d[i] -= c.matrix[i];
-      EXPECT_NEAR(std::accumulate(costs.begin() + rank, costs.end(), 0.0), c.square(d), 1e-9 * c.square(c.matrix)) << rank;
+      EXPECT_NEAR(std::accumulate(costs.begin() + rank, costs.end(), 0.0), unit * c.square(d), 1e-9 * all) << rank;
     }
-    // The second derivative M x N / T of unscaled moments is that of scaled ones times T / (m n), but for the share of the identity.
-    double trace = 0;
-    for (int64_t i = 0; i < std::min(m, n); ++i) trace += c.moments.shorter[static_cast<size_t>(i * std::min(m, n) + i)];
-    EXPECT_NEAR(unit_of_costs(m, n, c.moments), trace / static_cast<double>(m * n), 1e-12 * trace);
   }
 }
 
@@ -120,7 +120,12 @@ TEST(NearestOfRank, WithoutGradientsItIsPlain) {
   for (size_t i = 0; i < 6; ++i) even.shorter[7 * i] = 2;
   const Values plain = nearest_of_rank(c.matrix, 6, 10, 2, none).matrix, same = nearest_of_rank(c.matrix, 6, 10, 2, even).matrix;
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i], same[i], 1e-12);
-  EXPECT_EQ(unit_of_costs(6, 10, none), 1);
+  const Values costs = costs_of_ranks(c.matrix, 6, 10, nullptr);
+  Values d = plain;
+  for (size_t i = 0; i < d.size(); ++i) d[i] -= c.matrix[i];
+  EXPECT_NEAR(std::accumulate(costs.begin() + 2, costs.end(), 0.0), dot(d, d), 1e-12);
+  EXPECT_NEAR(std::accumulate(costs.begin(), costs.end(), 0.0), dot(c.matrix, c.matrix), 1e-12);
+  EXPECT_EQ(costs_of_ranks(c.matrix, 6, 10, &none), Values(6)) << "what changes no loss costs nothing";
   EXPECT_GT(c.error(plain), nearest_of_rank(c.matrix, 6, 10, 2, c.moments).error);
 }
 
