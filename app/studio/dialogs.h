@@ -46,7 +46,9 @@ struct OpenQuestion {  // a file to open, and how
   BrowseFor as = BrowseFor::config;
   bool by_content = false;  // dropped file: `as` follows from its content
   ImportAs import_as = ImportAs::none;
-  bool together = false;   // dropped with other files: a model folder begins a run, and data come behind it
+  bool together = false;   // dropped with other files: data come behind these, and a model folder before data begins a run
+  bool seen = false;       // put behind the other files once
+  bool is_data = false;    // known when it was put there
   bool again = false;      // import curves that are already there, too
   std::string store = {};  // database that is open at that time
 };

@@ -56,7 +56,7 @@ std::string no_duel(const UiState& ui) {
   if (const std::string no = no_writing(ui); !no.empty()) return no;
   if (plan.chosen.empty()) return "Tick methods first";
   if (folder_of(form) && has_trains(form) && (form.fit.ranks_from != RanksFrom::settings || form.fit.by_gradients))
-    return "A duel takes the ranks of the settings: choose By rank for the folder's weights";
+    return "A duel takes the ranks of the settings: choose By rank for the folder's weights, without gradients";
   if (!plan.problem.empty()) return plan.problem;
   if (!form.ready || form.looking || !plan.done()) return "The plans are still being made";
   for (const Problem& problem : form.outlook_problems)

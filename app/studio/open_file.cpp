@@ -95,10 +95,22 @@ void tell_imported(UiState& ui, const OpenAnswer& answer) {
   offer(ui, answer.imported.notes.empty() ? Level::good : Level::warning, text, std::move(offers));
 }
 
+// Opened once more behind the files that were dropped with it, where there are any.
+bool put_behind(UiState& ui, OpenQuestion question, bool is_data) {
+  std::deque<OpenQuestion>& rest = ui.dialogs.to_open;
+  if (!question.together || question.seen || rest.empty()) return false;
+  question.seen = true, question.is_data = is_data;
+  rest.push_back(std::move(question));
+  return true;
+}
+
 void tell_model(UiState& ui, const OpenAnswer& answer) {
   const ModelFile& model = answer.model;
   const std::string& path = answer.question.path;
-  if (model.folder && answer.question.together) return open_form_from_folder(ui, path);
+  const std::deque<OpenQuestion>& rest = ui.dialogs.to_open;
+  if (model.folder && std::any_of(rest.begin(), rest.end(), [](const OpenQuestion& one) { return one.is_data; }))
+    return open_form_from_folder(ui, path);
+  if (model.folder && put_behind(ui, answer.question, false)) return;
   if (model.folder)
     return offer(ui, Level::info, name_of(path) + " is a model of the transformers library.",
                  {{"New run from it", [path](UiState& state) { open_form_from_folder(state, path); }},
@@ -192,8 +204,7 @@ void open_as(UiState& ui, const OpenAnswer& answer) {
   const auto refuse = [&](const std::string& text) { toast(ui, Level::error, text); };
   if (answer.kind == FileKind::missing) return refuse("Cannot read " + path + ": the file does not exist or is not readable");
   if (is_for_form(answer.question, answer.kind)) {
-    if (!answer.question.together || ui.dialogs.to_open.empty()) return fill_form(ui, answer);
-    ui.dialogs.to_open.push_back({.path = path, .by_content = true});
+    if (!put_behind(ui, answer.question, true)) fill_form(ui, answer);
     return;
   }
   if (!answer.question.by_content && answer.question.as == BrowseFor::store && answer.kind != FileKind::store)

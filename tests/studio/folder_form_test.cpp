@@ -134,6 +134,15 @@ TEST_F(FolderForm, IsOpenedByAFolderThatIsDroppedTogetherWithItsData) {
   }
 }
 
+TEST_F(FolderForm, IsOfferedWhereNoDataAreDroppedWithIt) {
+  const std::string path = folder("bert_mlm"), noise = (folder_ / "noise").string();
+  std::ofstream(noise) << "\x07\x07";
+  ui().dialogs.dropped = {path, noise};
+  ASSERT_TRUE(until([&] { return ui().toasts.size() >= 2 && ui().dialogs.to_open.empty(); }));
+  EXPECT_NE(ui().toasts.back().text.find("bert_mlm is a model of the transformers library"), std::string::npos) << ui().toasts.back().text;
+  EXPECT_EQ(ui().toasts.back().offers.front().label, "New run from it");
+}
+
 TEST_F(FolderForm, StaysWithItsFolderForTextsWithoutLabelsAndWhereItCannotBeRead) {
   const std::string path = folder("bert_mlm"), texts = (folder_ / "texts.txt").string();
   std::ofstream file(texts);

@@ -28,7 +28,7 @@ void choice_of_ranks(UiState& ui) {
   static constexpr const char* kAbout[] = {
       "Each matrix gets the ranks of the settings. Its error follows from them.",
       "The smallest ranks for which the relative error of each matrix is at most the value below.",
-      "The ranks for which all matrices together are this many times smaller and their errors are smallest."};
+      "The ranks of smallest error for which all these matrices together have this many times fewer values."};
   int from = static_cast<int>(fit.ranks_from);
   if (segmented("ranks-from", kFrom, 3, from)) fit.ranks_from = static_cast<RanksFrom>(from);
   text_wrapped(kAbout[from], theme().dim);
