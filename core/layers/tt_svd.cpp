@@ -72,10 +72,10 @@ double error_of(const RankLayer& layer, TrainOfMatrix& train, const std::vector<
   return whole > 0 ? std::sqrt(sum) / whole : 0;
 }
 
-// The bond between the columns of a matrix and its rows, and its rank.
+// The bond between the columns of a matrix and its rows.
 size_t middle_of(const RankLayer& layer) { return layer.in_modes.size() - 1; }
 
-// At `ranks`, or the largest of use where these are smaller; with `most_error` at the smallest ones that keep to it.
+// At `ranks`, or with `most_error` at the smallest ones that keep to it.
 TrainOfMatrix train_at(const RankLayer& layer, const std::vector<double>& matrix, const std::vector<int64_t>& ranks,
                        std::optional<double> most_error) {
   const std::unique_ptr<Device> device = whole_cpu();
@@ -96,7 +96,8 @@ TrainOfMatrix train_at(const RankLayer& layer, const std::vector<double>& matrix
     const Shape& shape = layer.cores[k]->shape;
     const int64_t mode = shape.count() / (shape[0] * shape[-1]), rows = (k > 0 ? out.ranks.back() : 1) * mode;
     const int64_t columns = static_cast<int64_t>(rest.size()) / rows;
-    int64_t rank = most_error ? std::min(rows, columns) : std::min({rows, columns, ranks[k]});
+    int64_t rank = most_error ? std::min(rows, columns) : ranks[k];
+    CHECK(rank <= std::min(rows, columns), layer.name << ": rank " << rank << " of " << rows << " x " << columns);
     std::vector<double> basis(static_cast<size_t>(rows * rank)), next(static_cast<size_t>(rank * columns));
     ops.run(op::SingularBasis{on_host(basis, rows, rank), on_host(rest, rows, columns), true});
     ops.gemm(on_host(next, rank, columns), on_host(basis, rows, rank), true, on_host(rest, rows, columns), false);
@@ -165,8 +166,7 @@ TrainByGradients tt_svd(const RankLayer& layer, const std::vector<double>& matri
   std::vector<int64_t> ranks = ranks_of(layer);
   int64_t& middle = ranks[middle_of(layer)];
   if (rank > 0) middle = rank;
-  middle = std::min({middle, layer.rows, layer.columns});
-  const NearestOfRank nearest = nearest_of_rank(matrix, layer.rows, layer.columns, middle, moments);
+  const NearestOfRank nearest = nearest_of_rank(matrix, layer.rows, layer.columns, std::min({middle, layer.rows, layer.columns}), moments);
   TrainByGradients out{train_at(layer, nearest.matrix, ranks, {}), nearest.error};
   out.train.error = error_of(layer, out.train, matrix);
   return out;
