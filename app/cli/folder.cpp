@@ -14,8 +14,8 @@ void FolderOptions::add_to(Verb& verb, bool with_error) {
               "of a model folder: the smallest ranks for which the relative error of each tensor train is at most this")
       .not_negative();
   verb.option("--tt-compression", tt_compression,
-              "of a model folder: the ranks of smallest error for which all matrices that become tensor trains have at least this many "
-              "times fewer values; dense tables do not count")
+              "of a model folder: choose the ranks with the smallest errors at which the tensor trains together have at least this many "
+              "times fewer values than their matrices; dense tables do not count")
       .positive();
   verb.option("--tt-gradients", tt_gradients,
               "of a model folder: weight the errors of tensor trains by the gradients of this many training batches")
@@ -73,7 +73,7 @@ void note_tensor_trains(const Context& context, const std::vector<Compressed>& c
   }
   if (compressed.size() < 2) return;
   char text[200];
-  std::snprintf(text, sizeof text, "%-24s %10lld -> %8lld entries (%.2fx)", "all together", static_cast<long long>(dense),
+  std::snprintf(text, sizeof text, "%-24s %10lld -> %8lld entries (%.2fx)", "total", static_cast<long long>(dense),
                 static_cast<long long>(entries), static_cast<double>(dense) / static_cast<double>(entries));
   note(context, text);
 }

@@ -48,7 +48,7 @@ struct OpenQuestion {  // a file to open, and how
   ImportAs import_as = ImportAs::none;
   bool together = false;   // dropped with other files: data come behind these, and a model folder before data begins a run
   bool seen = false;       // put behind the other files once
-  bool is_data = false;    // known when it was put there
+  bool is_data = false;    // found when it was put there
   bool again = false;      // import curves that are already there, too
   std::string store = {};  // database that is open at that time
 };

@@ -26,7 +26,7 @@ struct StartEvent {  // of a run or a fork
   std::optional<std::string> imported = {};  // the file or folder that its first weights are from
   // How matrices of a folder became tensor trains; null: at the config's ranks.
   std::optional<double> most_error = {};         // of each matrix, relative
-  std::optional<double> compression = {};        // of all of them together
+  std::optional<double> compression = {};        // of all matrices together
   std::optional<int64_t> gradient_batches = {};  // whose gradients weighted the errors
   std::optional<int64_t> processes = {};         // that trained it together; null: one
   std::optional<std::string> link = {};          // "NCCL 2.28.9" between their devices; null: messages went through the hosts

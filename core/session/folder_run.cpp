@@ -24,7 +24,8 @@ Json settings_of(const RunConfig& of_folder) {
   Json model = {{"kind", all["model"]["kind"]}, {"task", all["model"]["task"]}, {"classes", all["model"]["classes"]}};
   model["length"] = all["model"]["length"];
   model[of_folder.model.kind] = all["model"][of_folder.model.kind];
-  // The sides of trained matrices have no structure of modes, so factors lose least at a size; tables as TTM cores lose nearly all.
+  // The sides of trained matrices have no structure of modes, so two factors lose least at a size; tables lose most of their entries as TTM
+  // cores.
   for (const char* kind : {"attention", "ffn_in", "ffn_out", "classifier", "head"}) model["tt"][kind]["cores"] = 1;
   model["tt"]["embedding"]["tensorise"] = false;
   Json settings = {{"name", of_folder.name}, {"model", model}, {"method", {{"weights", "dense"}}}};
@@ -46,8 +47,8 @@ void check_start(const RunConfig& config, const FolderStart& from) {
                 "--tt-error bounds the error of all entries, which is then not the one that is minimised",
                 "give a size with --tt-gradients: --tt-compression 4");
   if (by_size && !(from.compression >= 1))
-    throw Error(ErrorCode::usage, "--tt-compression is " + Json(from.compression).dump(), "it is how many times fewer values trains have",
-                "a number from 1, as 4");
+    throw Error(ErrorCode::usage, "--tt-compression is " + Json(from.compression).dump(),
+                "it says how many times fewer values the trains have", "a number of at least 1, such as 4");
   if (by_gradients && config.data.set.empty())
     throw Error(ErrorCode::usage, "--tt-gradients needs data", "it takes the gradients of training batches", "add --data FILE");
 }

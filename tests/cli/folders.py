@@ -251,7 +251,7 @@ class Folders(CliTest):
         self.assertGreater(sum(layer["relative_error"] > 1e-3 for layer in plain), 5)
         notes = self.comera("plan", *args, "--tt-gradients", 4).err
         self.assertRegex(notes, r"enc0.attn.q .*relative error [0-9.]+, by gradients [0-9.]+")
-        self.assertRegex(notes, rf"all together +{sum(one['dense_entries'] for one in chosen)} -> +{sum(one['entries'] for one in chosen)} entries")
+        self.assertRegex(notes, rf"total +{sum(one['dense_entries'] for one in chosen)} -> +{sum(one['entries'] for one in chosen)} entries")
         run = self.ok_json("train", *args, "--tt-gradients", 4, "--steps", 2, "--quiet")["run"]
         self.ok("reproduce", run)
 

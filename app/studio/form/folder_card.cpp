@@ -28,7 +28,7 @@ void choice_of_ranks(UiState& ui) {
   static constexpr const char* kAbout[] = {
       "Each matrix gets the ranks of the settings. Its error follows from them.",
       "The smallest ranks for which the relative error of each matrix is at most the value below.",
-      "The ranks of smallest error for which all these matrices together have this many times fewer values."};
+      "The ranks with the smallest errors at which these matrices together have this many times fewer values."};
   int from = static_cast<int>(fit.ranks_from);
   if (segmented("ranks-from", kFrom, 3, from)) fit.ranks_from = static_cast<RanksFrom>(from);
   text_wrapped(kAbout[from], theme().dim);
@@ -50,7 +50,7 @@ void choice_of_ranks(UiState& ui) {
   ImGui::Checkbox("weight errors by gradients###by-gradients", &fit.by_gradients);
   name_item("by-gradients");
   if (!fit.by_gradients) return;
-  text_wrapped("Parts of a matrix that change the loss on training batches most are kept.", theme().dim);
+  text_wrapped("Keeps the parts of each matrix that change the loss on training batches most.", theme().dim);
   ImGui::SetNextItemWidth(em(8));
   const int64_t least = 1, most = 100000;
   ImGui::DragScalar("batches###gradient-batches", ImGuiDataType_S64, &fit.batches, 0.5f, &least, &most, "%lld",
